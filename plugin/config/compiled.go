@@ -1,0 +1,184 @@
+// Package config turns the plugin's configuration into a Compiled, or says everything that is
+// wrong with it at once, each fault with its field path, the value found and what would be right.
+//
+// It knows nothing of the host, of a request or of the time. Unknown fields and settings that this
+// version doesn't carry out are faults: nothing is silently not enforced.
+package config
+
+import (
+	"github.com/emmer-proxy/emmer/bucket"
+	"github.com/emmer-proxy/emmer/tokenizer"
+)
+
+// Compiled is a configuration that was checked and can be carried out. It is never changed.
+type Compiled struct {
+	Currency     Currency
+	Store        Store
+	Hold         HoldMode
+	Mismatch     Mismatch
+	Body         Body
+	Lease        Lease
+	Failure      Failure // of limits that don't set their own
+	Identities   []Identity
+	Claims       [][]string // property paths of verified claims; sources refer to them by index
+	UnknownRoute Unknown
+	Models       []*Model
+	UnknownModel *Model // nil = refuse
+	Targets      []*Target
+	Limits       []*Limit
+	KillPoll     bucket.Millis
+}
+
+// Currency is an ISO 4217 code. Unit is how many of bucket.Money's units one unit of it is.
+type Currency struct {
+	Code string
+	Unit bucket.Money // 10^9, or 10^6 where ISO 4217 gives the currency no minor unit
+}
+
+// Store says how to reach the shared store.
+type Store struct {
+	Cluster         string   // the host's name of the bridge's cluster
+	ClusterProperty []string // or: the property that holds it, read for each request
+	Protocol        string   // "upstash"
+	Token           string
+	Timeout         bucket.Millis // per decision
+	Namespace       string
+}
+
+// HoldMode is how request headers are held until the decision.
+type HoldMode uint8
+
+const (
+	HoldPair HoldMode = iota // two entries, the gate holds
+	HoldFlag                 // one entry, allow_on_headers_stop_iteration
+)
+
+// Mismatch is what becomes of a request whose other entry is missing or in another VM.
+type Mismatch uint8
+
+const (
+	MismatchDeny Mismatch = iota // 503
+	MismatchPass                 // a refusal may then reach upstream
+)
+
+// Body caps what is read of request bodies.
+type Body struct {
+	Hold  int // bytes; more is 413
+	Depth int // nesting of JSON; more is 400
+}
+
+// Lease is how long a reservation holds without being settled or renewed.
+type Lease struct{ For, Keep, Cell bucket.Millis }
+
+// Failure is what happens when the store can't be asked.
+type Failure uint8
+
+const (
+	FailClosed Failure = iota // refuse with 503
+	FailOpen                  // let through, book afterwards
+)
+
+// Unknown is what happens to what no rule matches.
+type Unknown uint8
+
+const (
+	Deny Unknown = iota
+	Pass
+)
+
+// Identity is one name under which calls are counted, and where its value comes from.
+type Identity struct {
+	Name    string
+	Sources []Source // the first that yields a value wins
+	Missing Unknown  // Deny: a call without a value is refused (401); Pass: its value is ""
+	OneOf   []string // allowed values; empty = any
+	Default string   // used where no source yields a value, or one that is not in OneOf
+	Guards  []Guard
+}
+
+// Source yields a value of an identity. Exactly one of Value, Header, Query and Claim is set.
+type Source struct {
+	Value  string
+	Header string // lower case
+	Query  string
+	Claim  int // index into Compiled.Claims plus one; 0 = not a claim
+	Strip  string
+	Hash   bool // the value is replaced by the hex of the first 16 bytes of its SHA-256
+}
+
+// Guard allows a value only if a verified claim has a given value.
+type Guard struct {
+	Value  string
+	Claim  int // as in Source
+	Equals string
+}
+
+// Model is an entry of the model table.
+type Model struct {
+	Name          string
+	Aliases       []string
+	Encoding      tokenizer.Encoding
+	Context       bucket.Tokens // 0 = not stated
+	MaxOutput     bucket.Tokens // 0 = not stated
+	DefaultOutput bucket.Tokens
+	Price         bucket.Price
+	Priced        bool
+}
+
+// Target is a place that serves models.
+type Target struct {
+	Name          string
+	Provider      string
+	Region        string
+	CachedInInput bool
+	Models        []TargetModel // empty = every model under its own name
+}
+
+// TargetModel is a model as one target serves it.
+type TargetModel struct {
+	Model    *Model
+	SendName string // the name sent upstream; empty = the caller's
+	Price    bucket.Price
+	Priced   bool
+}
+
+// Measure is what a limit counts.
+type Measure uint8
+
+const (
+	CountTokens Measure = iota + 1
+	CountInputTokens
+	CountOutputTokens
+	CountRequests
+	CountCost
+)
+
+// Limit is a rule.
+type Limit struct {
+	Name    string
+	By      []Key   // what the count is kept for; empty = one for all
+	For     []Match // all must hold
+	Count   Measure
+	Kind    bucket.Kind
+	Rate    bucket.Amount   // bucket, reduced
+	Per     bucket.Millis   // bucket
+	Burst   bucket.Amount   // bucket
+	Max     bucket.Amount   // window
+	Window  bucket.Calendar // window
+	Period  string          // window: its part of the key
+	Lost    bucket.Lost
+	Failure Failure
+	Status  int // of a refusal: 429 or 402 or as configured
+}
+
+// Key names a component of a limit's entity: an identity (Identity >= 0) or a built-in name.
+type Key struct {
+	Name     string // "tenant", or a built-in: target, model, provider, dialect
+	Identity int    // index into Compiled.Identities, -1 for a built-in
+}
+
+// Match holds if the named value equals one of Any; a trailing * in a pattern matches any rest.
+type Match struct {
+	Key Key
+	Any []string
+}
