@@ -25,7 +25,7 @@ var pureRooms = []string{
 // limited by impureCalls.
 var impureImports = []string{
 	"os", "os/exec", "os/signal", "io/ioutil", "log", "log/slog", "net", "net/http", "net/url", "math/rand", "math/rand/v2",
-	"crypto/rand", "encoding/json", "regexp", "text/template", "html/template", "sync", "sync/atomic", "syscall",
+	"crypto/rand", "encoding/json", "regexp", "text/template", "html/template", "sync/atomic", "syscall",
 	"context", "runtime/debug", "unsafe", "reflect",
 }
 
