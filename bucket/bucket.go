@@ -81,12 +81,12 @@ type ReserveRequest struct {
 type Outcome int8
 
 const (
-	Granted    Outcome = iota + 1 // the amounts are held until Deadline
-	Replayed                      // this id was granted before and still lives; same figures
-	Denied                        // at least one limit has too little; nothing was taken
-	Killed                        // a kill flag is set; nothing was taken
-	Settled                       // this id was already settled or cancelled; nothing was taken
-	NeverFits                     // the amount is above a limit's burst or maximum; nothing was taken
+	Granted   Outcome = iota + 1 // the amounts are held until Deadline
+	Replayed                     // this id was granted before and still lives; same figures
+	Denied                       // at least one limit has too little; nothing was taken
+	Killed                       // a kill flag is set; nothing was taken
+	Settled                      // this id was already settled or cancelled; nothing was taken
+	NeverFits                    // the amount is above a limit's burst or maximum; nothing was taken
 )
 
 // ReserveReply answers a ReserveRequest.

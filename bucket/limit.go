@@ -1,0 +1,68 @@
+package bucket
+
+import (
+	"errors"
+	"strconv"
+)
+
+// MaxPer is the longest Per of a bucket: a day. Its square stays below 2^53, which keeps the
+// conversion of a level from one Per to another exact in Redis' Lua.
+const MaxPer Millis = 86_400_000
+
+// Check says what keeps a store from carrying out the limit, or nil. A name and an entity may be
+// any text. The error begins with the field, in lower case.
+func (l Limit) Check() error {
+	if l.Lost > Charge {
+		return errors.New("lost: unknown value " + strconv.Itoa(int(l.Lost)))
+	}
+	switch l.Kind {
+	case TokenBucket:
+		if err := within("rate", int64(l.Rate), 1, MaxAmount); err != nil {
+			return err
+		}
+		if err := within("per", int64(l.Per), 1, int64(MaxPer)); err != nil {
+			return err
+		}
+		if err := within("burst", int64(l.Burst), 0, MaxAmount); err != nil {
+			return err
+		}
+		if (wide{0, MaxAmount}).less(product(uint64(l.Rate), uint64(l.Per))) {
+			return errors.New("rate: times its period in milliseconds it is above 2^53-1; choose one with a larger common divisor")
+		}
+		return nil
+	case CalendarWindow:
+		if err := within("max", int64(l.Max), 0, MaxAmount); err != nil {
+			return err
+		}
+		for i, at := range l.Bounds {
+			if err := within("bounds", int64(at), 0, MaxAmount/8); err != nil {
+				return err
+			}
+			if i > 0 && at <= l.Bounds[i-1] {
+				return errors.New("bounds: not in ascending order")
+			}
+		}
+		return nil
+	}
+	return errors.New("kind: unknown value " + strconv.Itoa(int(l.Kind)))
+}
+
+func within(field string, v, least, most int64) error {
+	if v < least || v > most {
+		return errors.New(field + ": " + strconv.FormatInt(v, 10) + " is not between " +
+			strconv.FormatInt(least, 10) + " and " + strconv.FormatInt(most, 10))
+	}
+	return nil
+}
+
+// ReduceRate divides a rate and its period by their greatest common divisor, as Limit wants them.
+func ReduceRate(rate Amount, per Millis) (Amount, Millis) {
+	a, b := int64(rate), int64(per)
+	for b != 0 {
+		a, b = b, a%b
+	}
+	if a > 1 {
+		return rate / Amount(a), per / Millis(a)
+	}
+	return rate, per
+}

@@ -1,0 +1,71 @@
+// Package script is what stands between the model of package bucket and a Redis: the Lua scripts
+// as fixed texts, the names of keys, the arguments of a call and the reading of its reply.
+//
+// It knows no connection, no HTTP and no clock; Redis' own TIME is the clock of every script. Its
+// caller
+//   - builds a Call with Layout.Reserve, Settle, Renew or Level, with a nonce it didn't use before,
+//   - sends EVALSHA Script.SHA, and once EVAL Script.Text where the answer is NOSCRIPT,
+//   - never repeats anything else blindly, except the very same call: every script is idempotent
+//     by the reservation's id,
+//   - gives the reply to the Decode function of the same name, which refuses a reply that another
+//     caller was waiting for (ErrNonce),
+//   - takes a Redis error reply that begins with "ERR emmer" as a fault of its own request.
+//
+// Layout 1 of the keys (<ns> and <tag> escaped like every other part, see part):
+//
+//	<ns>:1:{<tag>}:ctl                                    hash: kill flags; KEYS[1] of every script, no TTL
+//	<ns>:1:{<tag>}:r:<id>                                 string: R = reserved, S = settled or cancelled
+//	<ns>:1:{<tag>}:l:<name>:<b|w>:<period>:<entity>       hash: one limit of one entity
+//
+// Fields of a limit: t last touch in ms; x the TTL covers the key up to this time; of a bucket u
+// used tokens, f further used parts of a token, of which s make one, a tokens refilled per s ms; of
+// a window w<start> used in the period that began at start; of both r<deadline>[:<start>] reserved
+// and given back at the deadline, c<deadline>[:<start>] the same but kept as spent. What is stored
+// is what was used, so that a changed maximum, burst or rate forgives and takes nothing.
+package script
+
+import (
+	"crypto/sha1" // Redis names scripts by it
+	_ "embed"     // the texts
+	"encoding/hex"
+)
+
+// Script is a fixed text.
+type Script struct {
+	Name string
+	Text string
+	SHA  string // hex, as EVALSHA wants it
+}
+
+var (
+	//go:embed common.lua
+	commonText string
+	//go:embed reserve.lua
+	reserveText string
+	//go:embed settle.lua
+	settleText string
+	//go:embed renew.lua
+	renewText string
+	//go:embed level.lua
+	levelText string
+)
+
+// The scripts. They are never changed.
+var (
+	Reserve = assemble("reserve", reserveText)
+	Settle  = assemble("settle", settleText)
+	Renew   = assemble("renew", renewText)
+	Probe   = assemble("level", levelText) // only reads
+)
+
+// All lists the scripts, for those who load them ahead or name them in an allow-list.
+func All() []*Script { return []*Script{Reserve, Settle, Renew, Probe} }
+
+// assemble makes one text of the common part and a body. The body is a function, so that the nonce
+// is added to whatever it returns, except to an error.
+func assemble(name, body string) *Script {
+	text := commonText + "local function main()\n" + body + "end\n" +
+		"local R=main()\nif not R.err then R[#R+1]=ARGV[#ARGV] end\nreturn R\n"
+	sum := sha1.Sum([]byte(text))
+	return &Script{Name: name, Text: text, SHA: hex.EncodeToString(sum[:])}
+}
