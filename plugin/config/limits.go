@@ -1,0 +1,244 @@
+package config
+
+import (
+	"strings"
+
+	"github.com/emmer-proxy/emmer/bucket"
+	"github.com/emmer-proxy/emmer/plugin/config/zone"
+)
+
+// maxLimits bounds what one script call may touch, and so how long it keeps Redis busy.
+const maxLimits = 64
+
+const (
+	limitFields = "name by for count bucket max window status failure lost on_overrun mode"
+	limitLater  = "warn then headroom reserved shares queue burn"
+	limitShape  = "1 to 64 of A-Z, a-z, 0-9, _, - and ."
+)
+
+func (r *reader) limits(c *Compiled, n *node) {
+	if n == nil {
+		return
+	}
+	if n.kind != kindList {
+		r.fault(n, "a list of limits")
+		return
+	}
+	if len(n.kids) > maxLimits {
+		r.faultFound(n, decimal(int64(len(n.kids)))+" limits", "at most "+decimal(maxLimits))
+		return
+	}
+	names := make(map[string]bool, len(n.kids))
+	for _, kid := range n.kids {
+		if !r.object(kid, limitFields, limitLater) {
+			continue
+		}
+		l := r.limit(c, kid)
+		if names[l.Name] && l.Name != "" {
+			r.faultFound(kid.get("name"), "\""+l.Name+"\" a second time", "a name that no other limit has")
+		}
+		names[l.Name] = true
+		c.Limits = append(c.Limits, l)
+	}
+}
+
+var measures = [...]Measure{CountTokens, CountInputTokens, CountOutputTokens, CountRequests, CountCost}
+
+func (r *reader) limit(c *Compiled, n *node) *Limit {
+	l := &Limit{Failure: c.Failure}
+	if v := n.get("name"); v == nil {
+		r.missing(n, "name", limitShape)
+	} else if l.Name = r.text(v, "", limitShape); l.Name != "" && !targetName(l.Name) {
+		r.fault(v, limitShape)
+	}
+	if v := n.get("by"); v != nil {
+		r.by(c, l, v)
+	}
+	if v := n.get("for"); v != nil {
+		r.matches(c, l, v)
+	}
+	const counts = "tokens input_tokens output_tokens requests cost"
+	if v := n.get("count"); v == nil {
+		r.missing(n, "count", "one of "+listed(counts))
+	} else {
+		l.Count = measures[r.word(v, counts, "concurrency search_units images audio_seconds")]
+	}
+	r.shape(c, l, n)
+	r.consequences(l, n)
+	if l.Count == CountCost {
+		r.priced(c, l, n)
+	}
+	return l
+}
+
+// shape reads the kind of a limit and its amounts.
+func (r *reader) shape(c *Compiled, l *Limit, n *node) {
+	b, w := n.get("bucket"), n.get("window")
+	switch {
+	case n.has("burn"): // reported as a later setting
+	case b == nil && w == nil:
+		r.faultFound(n, "neither bucket nor window", "one of them")
+	case b != nil && w != nil:
+		r.faultFound(n, "bucket and window", "one of them")
+	case b != nil:
+		l.Kind = bucket.TokenBucket
+		r.bucket(c, l, b)
+		if v := n.get("max"); v != nil {
+			r.faultFound(v, "max beside bucket", "bucket.burst, or a window")
+		}
+	default:
+		l.Kind = bucket.CalendarWindow
+		r.window(l, w)
+		if v := n.get("max"); v == nil {
+			r.missing(n, "max", r.amountShape(l))
+		} else {
+			l.Max = r.amount(c, l, v)
+		}
+	}
+}
+
+func (r *reader) amountShape(l *Limit) string {
+	if l.Count == CountCost {
+		return "an amount of money above 0, a decimal string such as \"50\""
+	}
+	return "a whole number from 1 to " + decimal(bucket.MaxAmount)
+}
+
+// amount reads a maximum in the limit's own unit, at least 1.
+func (r *reader) amount(c *Compiled, l *Limit, n *node) bucket.Amount {
+	if n.kind == kindObject {
+		r.faultFound(n, "a maximum that depends on a claim", notYet)
+		return 1
+	}
+	if l.Count != CountCost {
+		return bucket.Amount(r.count(n, 1, 1, bucket.MaxAmount))
+	}
+	before := len(r.faults)
+	m := r.money(c, n, r.amountShape(l))
+	if m == 0 && len(r.faults) == before {
+		r.fault(n, r.amountShape(l))
+	}
+	return bucket.Amount(max(m, 1))
+}
+
+func (r *reader) bucket(c *Compiled, l *Limit, n *node) {
+	l.Rate, l.Per, l.Burst = 1, 1, 1
+	if !r.object(n, "rate burst", "") {
+		return
+	}
+	want := "a rate such as 60000/m, from 1 to " + decimal(bucket.MaxAmount) + " per s, m, h or d"
+	if l.Count == CountCost {
+		want = "a rate of money such as \"0.50/h\", above 0, per s, m, h or d"
+	}
+	if v := n.get("rate"); v == nil {
+		r.missing(n, "rate", want)
+	} else if rate, per, ok := r.rate(c, l, v); ok {
+		l.Rate, l.Per = bucket.ReduceRate(rate, per)
+		check := bucket.Limit{Kind: bucket.TokenBucket, Rate: l.Rate, Per: l.Per}
+		if check.Check() != nil {
+			r.fault(v, "a rounder rate: reduced, it times its period in ms must stay below 2^53")
+		}
+	} else {
+		r.fault(v, want)
+	}
+	if v := n.get("burst"); v == nil {
+		r.missing(n, "burst", r.amountShape(l))
+	} else {
+		l.Burst = r.amount(c, l, v)
+	}
+}
+
+func (r *reader) rate(c *Compiled, l *Limit, n *node) (bucket.Amount, bucket.Millis, bool) {
+	if n.kind != kindString {
+		return 0, 0, false
+	}
+	number, per, ok := splitRate(n.text)
+	if !ok {
+		return 0, 0, false
+	}
+	var rate int64
+	if l.Count == CountCost {
+		m, err := bucket.ParseMoney(number, c.Currency.Unit)
+		rate, ok = int64(m), err == nil
+	} else {
+		rate, ok = parseWhole(number)
+	}
+	if !ok || rate < 1 || rate > bucket.MaxAmount {
+		return 0, 0, false
+	}
+	return bucket.Amount(rate), per, true
+}
+
+var calendarUnits = [...]bucket.Unit{bucket.Hour, bucket.Day, bucket.Week, bucket.Month, bucket.Quarter, bucket.Year}
+
+const calendarWords = "hour day week month quarter year"
+
+// lastStart is the highest starts of each unit; 0 where there is none.
+var lastStart = [...]int64{0, 0, 7, 31, 12, 12}
+
+func (r *reader) window(l *Limit, n *node) {
+	if !r.object(n, "calendar timezone starts", "rolling") {
+		return
+	}
+	v := n.get("calendar")
+	if v == nil {
+		if !n.has("rolling") {
+			r.missing(n, "calendar", "one of "+listed(calendarWords))
+		}
+		return
+	}
+	unit := r.word(v, calendarWords, "")
+	word := strings.Fields(calendarWords)[unit]
+	name := "UTC"
+	l.Window = bucket.Calendar{Unit: calendarUnits[unit], Starts: 1}
+	const want = "the name of a time zone, such as Europe/Amsterdam"
+	if v := n.get("timezone"); v != nil {
+		name = r.text(v, "UTC", want)
+	}
+	loc, err := zone.Load(name)
+	if err != nil {
+		r.fault(n.get("timezone"), want)
+	}
+	l.Window.Zone = loc
+	if v := n.get("starts"); v != nil {
+		if last := lastStart[unit]; last == 0 {
+			r.faultFound(v, "starts for calendar "+word, "it left out")
+		} else {
+			l.Window.Starts = int(r.count(v, 1, 1, last))
+		}
+	}
+	l.Period = l.Window.Period()
+}
+
+// consequences reads what becomes of refusals, of lost leases, of overruns, and of calls while
+// the store can't be asked.
+func (r *reader) consequences(l *Limit, n *node) {
+	l.Status = 429
+	if l.Count == CountCost && l.Kind == bucket.CalendarWindow {
+		l.Status, l.Lost = 402, bucket.Charge
+	}
+	if v := n.get("status"); v != nil {
+		switch s := int(r.count(v, 429, 0, 999)); s {
+		case 402, 403, 429, 503:
+			l.Status = s
+		default:
+			r.fault(v, "one of 402, 403, 429, 503")
+		}
+	}
+	if v := n.get("lost"); v != nil {
+		l.Lost = bucket.Lost(r.word(v, "refund charge", ""))
+	}
+	if v := n.get("failure"); v != nil {
+		if v.kind == kindObject {
+			if !r.object(v, "mode", "local_share") {
+				return
+			}
+			v = v.get("mode")
+		}
+		if v != nil {
+			l.Failure = Failure(r.word(v, "closed open", "local"))
+		}
+	}
+	r.word(n.get("on_overrun"), "debt", "cut")
+	r.word(n.get("mode"), "enforce", "shadow")
+}
