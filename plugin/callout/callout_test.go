@@ -1,0 +1,121 @@
+package callout
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	"github.com/emmer-proxy/emmer/bucket/script"
+)
+
+func TestRequestsAreTheJSONArrayThatRedisIsGiven(t *testing.T) {
+	c := script.Call{
+		Script: &script.Script{Name: "reserve", Text: "return 1 -- \"x\"\n", SHA: "abc"},
+		Keys:   []string{"k:{g}:a", "k:{g}:b"},
+		Args:   []string{"1", `q"\` + "\x01", "nonce"},
+	}
+	for _, full := range []bool{false, true} {
+		r := Upstash{Authority: "bridge", Token: "t"}.Script(c, full)
+		var got []string
+		if err := json.Unmarshal(r.Body, &got); err != nil {
+			t.Fatalf("%s: %v", r.Body, err)
+		}
+		want := []string{"EVALSHA", "abc", "2", "k:{g}:a", "k:{g}:b", "1", `q"\` + "\x01", "nonce"}
+		if full {
+			want[0], want[1] = "EVAL", c.Script.Text
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("full=%v: got %q, want %q", full, got, want)
+		}
+		if r.Headers[4] != [2]string{"authorization", "Bearer t"} || r.Headers[2] != [2]string{":authority", "bridge"} {
+			t.Errorf("headers %q", r.Headers)
+		}
+	}
+	if got := string((Upstash{}).Command("HGETALL", "x").Body); got != `["HGETALL","x"]` {
+		t.Errorf("command: %s", got)
+	}
+}
+
+func TestRepliesAreClassified(t *testing.T) {
+	for _, c := range []struct {
+		status, body string
+		want         Class
+		values       []script.Value
+	}{
+		{"200", `{"result":[1,-20,"ab\"\u0041\n",null]}`, OK, []script.Value{{Int: 1, IsInt: true}, {Int: -20, IsInt: true}, {Text: "ab\"A\n"}, {}}},
+		{"200", ` { "result" : [ ] } `, OK, nil},
+		{"200", `{"result":"PONG"}`, OK, []script.Value{{Text: "PONG"}}},
+		{"200", `{"result":9007199254740991}`, OK, []script.Value{{Int: 9007199254740991, IsInt: true}}},
+		{"200", `{"result":99999999999999999999}`, Unavailable, nil},
+		{"200", `{"result":[1,[2]]}`, Unavailable, nil},
+		{"200", `{"result":[1.5]}`, Unavailable, nil},
+		{"200", `{"result":[1 2]}`, Unavailable, nil},
+		{"200", `{"result":[1]} x`, Unavailable, nil},
+		{"200", `{"error":"x"}`, Unavailable, nil},
+		{"200", ``, Unavailable, nil},
+		{"200", `<html>`, Unavailable, nil},
+		{"400", `{"error":"NOSCRIPT No matching script. Please use EVAL."}`, NoScript, nil},
+		{"400", `{"error":"MOVED 1 127.0.0.1:1"}`, Unavailable, nil},
+		{"400", `{"error":"READONLY You can't write against a read only replica."}`, Unavailable, nil},
+		{"400", `{"error":"WRONGTYPE Operation"}`, Misconfigured, nil},
+		{"400", `{"error":"ERR NOSCRIPT"}`, Misconfigured, nil},
+		{"400", `nonsense`, Misconfigured, nil},
+		{"401", `{"error":"unauthorized"}`, Misconfigured, nil},
+		{"403", `{"error":"NOPERM"}`, Misconfigured, nil},
+		{"503", `{"error":"timeout"}`, Unavailable, nil},
+		{"504", `upstream request timeout`, Unavailable, nil},
+		{"", ``, Unavailable, nil},
+	} {
+		got := Read(c.status, []byte(c.body))
+		if got.Class != c.want || !reflect.DeepEqual(got.Values, c.values) {
+			t.Errorf("%s %q: got %v %v, want %v %v", c.status, c.body, got.Class, got.Values, c.want, c.values)
+		}
+		if got.Class != OK && got.Error == "" {
+			t.Errorf("%s %q: a failure without a word", c.status, c.body)
+		}
+	}
+}
+
+func TestTooManyValuesAreNotAnAnswer(t *testing.T) {
+	body := []byte(`{"result":[0`)
+	for range maxValues {
+		body = append(body, ",1"...)
+	}
+	if got := Read("200", append(body, "]}"...)); got.Class != Unavailable {
+		t.Errorf("got %v", got.Class)
+	}
+}
+
+// FuzzRead holds the reader to encoding/json on what both accept.
+func FuzzRead(f *testing.F) {
+	for _, s := range []string{`{"result":[1,"a\u00e9",null,-3]}`, `{"result":"x"}`, `{"result":[}`, `{"result":"\ud83d`, `{"error":"NOSCRIPT x"}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		Read("400", b)
+		got := Read("200", b)
+		if got.Class != OK {
+			return
+		}
+		var any struct{ Result json.RawMessage }
+		if !json.Valid(b) {
+			// Control bytes inside strings are let through; Redis errors may hold them.
+			return
+		}
+		if err := json.Unmarshal(b, &any); err != nil {
+			t.Fatalf("accepted what is not JSON: %q: %v", b, err)
+		}
+		if len(got.Values) > 0 && got.Values[0].IsInt {
+			var one int64
+			var list []json.RawMessage
+			if json.Unmarshal(any.Result, &one) != nil {
+				if err := json.Unmarshal(any.Result, &list); err != nil || json.Unmarshal(list[0], &one) != nil {
+					t.Fatalf("%q: %v", b, err)
+				}
+			}
+			if one != got.Values[0].Int {
+				t.Fatalf("%q: got %d, want %d", b, got.Values[0].Int, one)
+			}
+		}
+	})
+}
