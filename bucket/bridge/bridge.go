@@ -42,6 +42,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/emmer-proxy/emmer/bucket/script"
 )
 
 // Defaults of Options.
@@ -90,7 +92,7 @@ type Bridge struct {
 	timeout   time.Duration
 	maxBody   int
 	slots     chan struct{}
-	layout    layout
+	layout    script.Layout
 	metrics   Metrics
 	ready     readiness
 	draining  atomic.Bool
@@ -151,7 +153,7 @@ func New(o Options) (*Bridge, error) {
 		timeout:   or(o.Timeout, DefaultTimeout),
 		maxBody:   or(o.MaxBody, DefaultMaxBody),
 		slots:     make(chan struct{}, or(o.MaxInFlight, DefaultMaxInFlight)),
-		layout:    layout{Namespace: or(o.Namespace, DefaultNamespace), Tag: "g"},
+		layout:    script.Layout{Namespace: or(o.Namespace, DefaultNamespace), Tag: "g"},
 		metrics:   o.Metrics,
 	}, nil
 }

@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/emmer-proxy/emmer/bucket"
+	"github.com/emmer-proxy/emmer/bucket/script"
 )
 
 // Caps of a flag's parts, in bytes.
@@ -67,7 +68,7 @@ func (b *Bridge) kill(ctx context.Context, actor, body string) answer {
 	if lasts > 0 {
 		f.Until = now + bucket.Millis(lasts.Milliseconds())
 	}
-	field, value := killField(f.Scope, f.ID), killValue(f.Until, f.Actor, f.Reason)
+	field, value := script.KillField(f.Scope, f.ID), script.KillValue(f.Until, f.Actor, f.Reason)
 	if _, err := b.do(ctx, "HSET", b.layout.Ctl(), field, value); err != nil {
 		return refuse(classify(err))
 	}
@@ -86,11 +87,12 @@ func (b *Bridge) resume(ctx context.Context, _, body string) answer {
 	if err != nil {
 		return refuse(http.StatusBadRequest, "BADREQUEST "+err.Error())
 	}
-	n, err := b.do(ctx, "HDEL", b.layout.Ctl(), killField(o.Scope, o.ID))
+	// The field's own text too: an id as the list shows it, or a flag that was set by hand.
+	n, err := b.do(ctx, "HDEL", b.layout.Ctl(), script.KillField(o.Scope, o.ID), o.Scope+":"+o.ID)
 	if err != nil {
 		return refuse(classify(err))
 	}
-	return document(map[string]bool{"resumed": n == int64(1)})
+	return document(map[string]bool{"resumed": n != int64(0)})
 }
 
 func (b *Bridge) kills(ctx context.Context, _, _ string) answer {
@@ -107,7 +109,7 @@ func (b *Bridge) kills(ctx context.Context, _, _ string) answer {
 		f := Flag{Active: true}
 		f.Scope, f.ID, _ = strings.Cut(fv[0], ":")
 		var ok bool
-		if f.Until, f.Actor, f.Reason, ok = parseKill(fv[1]); ok {
+		if f.Until, f.Actor, f.Reason, ok = script.ParseKill(fv[1]); ok {
 			f.Active = f.Until == 0 || f.Until > now
 		} else {
 			f.Until, f.Actor, f.Reason = 0, "", fv[1] // set by hand: show it as it is
@@ -128,7 +130,7 @@ func (b *Bridge) sweep(ctx context.Context, now bucket.Millis) {
 		return
 	}
 	for _, fv := range all {
-		until, _, _, ok := parseKill(fv[1])
+		until, _, _, ok := script.ParseKill(fv[1])
 		if ok && until != 0 && until <= now {
 			if _, err := b.do(ctx, "EVAL", dropIf, "1", b.layout.Ctl(), fv[0], fv[1]); err != nil {
 				return
