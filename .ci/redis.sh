@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Finds or installs redis-server and prints its path on the last line. The tests start their own
-# servers on private sockets; no daemon is left running. REDIS_SERVER=/path uses another binary.
+# servers on private sockets; no daemon is left running. EMMER_REDIS=/path uses another binary.
 set -euo pipefail
 
 say() { echo "redis: $*" >&2; }
 
-if [ -n "${REDIS_SERVER:-}" ]; then
-  [ -x "$REDIS_SERVER" ] || { say "REDIS_SERVER=$REDIS_SERVER is not a program"; exit 1; }
-  say "using $REDIS_SERVER (from the environment)"
-  echo "$REDIS_SERVER"
+if [ -n "${EMMER_REDIS:-}" ]; then
+  [ -x "$EMMER_REDIS" ] || { say "EMMER_REDIS=$EMMER_REDIS is not a program"; exit 1; }
+  say "using $EMMER_REDIS (from the environment)"
+  echo "$EMMER_REDIS"
   exit 0
 fi
 if bin=$(command -v redis-server); then

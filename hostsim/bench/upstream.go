@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 )
 
 // upstream answers every request at once with the same bytes, as cheaply as a Go program can, so
@@ -15,6 +16,7 @@ type upstream struct {
 	done     sync.WaitGroup
 	mu       sync.Mutex
 	conns    map[net.Conn]struct{}
+	served   atomic.Int64 // requests answered
 }
 
 func startUpstream(contentType string, body []byte) (*upstream, error) {
@@ -53,6 +55,7 @@ func (u *upstream) serve(conn net.Conn, answer []byte) {
 		if err != nil {
 			return
 		}
+		u.served.Add(1)
 		if _, err := conn.Write(answer); err != nil || h.close {
 			return
 		}
