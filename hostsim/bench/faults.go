@@ -60,7 +60,7 @@ func measureFaults(ctx context.Context, o Options, s *stack) ([]Line, error) {
 			p99 := sample.Percentile(99)
 			line := Line{
 				Bench: f.name, Hold: hold, Bytes: size, Conns: conns, System: Filter,
-				P50: sample.Percentile(50).Microseconds(), P99: p99.Microseconds(), RPS: sample.RPS(),
+				P50: sample.Percentile(50).Microseconds(), P99: p99.Microseconds(), RPS: round2(sample.RPS()),
 				P99OverTimeout: ptr((p99 - o.Timeout).Microseconds()),
 				BackMillis:     ptr(back.Milliseconds()),
 				Statuses:       sample.Statuses,

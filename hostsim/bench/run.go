@@ -55,7 +55,7 @@ type Line struct {
 	AddedP99 *int64 `json:"added_p99_us,omitempty"`
 	// RatioToFloor is the filter's added p50 over the floor's.
 	RatioToFloor *float64 `json:"ratio_to_floor,omitempty"`
-	// NsPerByte is what the filter's p50 has over the floor's, for each byte of the body.
+	// NsPerByte is what the filter's p50 has over the floor's, for each byte of a large body.
 	NsPerByte *float64 `json:"ns_per_byte,omitempty"`
 
 	// Wrong counts requests that were not answered with 200.
@@ -159,6 +159,10 @@ func groupsOf(o Options) [][]cell {
 	return groups
 }
 
+// perByteFrom is the size of a body from which a cost for each byte is told; on a smaller one the
+// cost of a request, whatever its size, would hide it.
+const perByteFrom = 64 << 10
+
 // linesOf compares the systems of a group.
 func linesOf(group []cell, rounds map[cell][]Sample) []Line {
 	var lines []Line
@@ -168,7 +172,7 @@ func linesOf(group []cell, rounds map[cell][]Sample) []Line {
 		l := Line{
 			Bench: "chat", Hold: c.hold, Bytes: c.size, Conns: c.conns, System: c.system,
 			P50: micros(rounds[c], 50), P99: micros(rounds[c], 99),
-			RPS: median(rounds[c], Sample.RPS),
+			RPS: round2(median(rounds[c], Sample.RPS)),
 		}
 		for _, s := range rounds[c] {
 			l.Wrong += wrong(s)
@@ -186,7 +190,9 @@ func linesOf(group []cell, rounds map[cell][]Sample) []Line {
 				if *floor.AddedP50 > 0 {
 					l.RatioToFloor = ptr(round2(float64(*l.AddedP50) / float64(*floor.AddedP50)))
 				}
-				l.NsPerByte = ptr(round2(float64(l.P50-floor.P50) * 1000 / float64(c.size)))
+				if c.size >= perByteFrom {
+					l.NsPerByte = ptr(round2(float64(l.P50-floor.P50) * 1000 / float64(c.size)))
+				}
 			}
 		}
 		lines = append(lines, l)

@@ -120,8 +120,8 @@ func startStack(ctx context.Context, o Options) (s *stack, err error) {
 		return s, err
 	}
 	s.bridge = &program{name: "emmer-bridge", log: filepath.Join(s.dir, "bridge.log"),
-		args: []string{o.Bridge},
-		env:  nil,
+		args: []string{o.Bridge, "-listen", s.bridgeAddr, "-redis", s.redisSocket},
+		env:  []string{"EMMER_BRIDGE_TOKENS=" + token},
 	}
 	if err = s.startBridge(ctx); err != nil {
 		return s, err

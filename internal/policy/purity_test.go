@@ -18,7 +18,7 @@ import (
 var pureRooms = []string{
 	"tokenizer", "tokenizer/bpe", "tokenizer/approx",
 	"bucket", "bucket/script",
-	"plugin/config", "plugin/dialect", "plugin/sse", "plugin/closer", "plugin/plan", "plugin/callout", "plugin/core",
+	"plugin/config", "plugin/config/zone", "plugin/dialect", "plugin/sse", "plugin/closer", "plugin/plan", "plugin/callout", "plugin/core",
 }
 
 // impureImports are what a pure room's files may not import. What a room takes of "time" is
@@ -36,6 +36,12 @@ var impureCalls = map[string][]string{
 		"LoadLocation", "Local"},
 	"strconv": {"ParseFloat", "FormatFloat", "AppendFloat"},
 	"fmt":     {"Print", "Printf", "Println"},
+}
+
+// exceptions are single files that may import one of them, each with its reason.
+var exceptions = map[string]string{
+	// One unaligned load in place of eight: what the compiler does by itself on other machines.
+	"plugin/dialect/load_wasm.go": "unsafe",
 }
 
 // impurities of one file, each with its line.
@@ -107,7 +113,11 @@ func TestPureRooms(t *testing.T) {
 				continue
 			}
 			checked++
+			allowed := exceptions[room+"/"+filepath.Base(path)]
 			for _, bad := range impurities(fset, file) {
+				if allowed != "" && strings.HasSuffix(bad, "imports "+allowed) {
+					continue
+				}
 				t.Errorf("%s/%s: %s", room, filepath.Base(path), bad)
 			}
 		}
