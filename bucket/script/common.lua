@@ -1,1 +1,188 @@
--- common
+-- Emmer 1. What all scripts share: the clock, the limits' state, how it moves with time.
+-- Numbers become text only by int(): Redis' own conversions keep 14 or 17 digits.
+-- No table has a large number as a key: gopher-lua (miniredis) would fill an array up to it.
+local call,floor,max,min,sub,match=redis.call,math.floor,math.max,math.min,string.sub,string.match
+local unpack=table.unpack or unpack
+local MOST=9007199254740991
+local time=call('TIME')
+local raw=time[1]*1000+floor(time[2]/1000) -- for TTLs: it is Redis who lets keys expire
+local now=raw                              -- never before what a limit of this call has seen
+
+local function int(n) return string.format('%.0f',n) end
+local function ceildiv(n,d) local m=n%d if m>0 then return (n-m)/d+1 end return n/d end
+local function roundup(n,cell) return ceildiv(n,cell)*cell end
+
+-- Reads the limits whose arguments begin at ARGV[p] and whose keys begin at KEYS[k].
+-- q.u+q.f/q.rs is what a bucket has used, q.m what a window has, q.r the lease cells.
+local function load(p,k)
+  local L={}
+  for i=1,#KEYS-k+1 do
+    local q={key=KEYS[k+i-1],kind=ARGV[p],n=tonumber(ARGV[p+1]),lost=ARGV[p+2],t=0,x=0,u=0,f=0,m={},r={},set={},gone={},last=0}
+    if q.kind=='b' then
+      q.a,q.s,q.max=tonumber(ARGV[p+3]),tonumber(ARGV[p+4]),tonumber(ARGV[p+5]) p=p+6
+    else
+      q.max=tonumber(ARGV[p+3])
+      q.b={ARGV[p+4],ARGV[p+5],ARGV[p+6],ARGV[p+7]} p=p+8
+    end
+    local h=call('HGETALL',q.key)
+    for j=1,#h,2 do
+      local f,v=h[j],tonumber(h[j+1])
+      local c=sub(f,1,1)
+      if c=='r' or c=='c' then q.r[f]=v
+      elseif c=='w' then q.m[f]=v
+      elseif c=='a' then q.ra=v
+      elseif c=='s' then q.rs=v
+      else q[f]=v end
+    end
+    if q.t>now then now=q.t end
+    L[i]=q
+  end
+  return L
+end
+
+local function raise(q,v) if q.u+v>=MOST then q.u,q.f=MOST,0 else q.u=q.u+v end end
+local function lower(q,v) if v>q.u then q.u,q.f=0,0 else q.u=q.u-v end end
+
+-- Refills a bucket: u+f/s less dt*a/s, exactly. a*s is below 2^53 (bucket.Limit.Check); where the
+-- first product is not, it is far above u.
+local function refill(q,dt,a,s)
+  local w,x=floor(dt/s)*a,(dt%s)*a
+  local g=x%s
+  w=w+(x-g)/s
+  if g>q.f then w=w+1 q.f=q.f+s-g else q.f=q.f-g end
+  lower(q,w)
+end
+
+-- Chooses a window's period by Redis' time. strict: the caller has just computed the bounds.
+local function period(q,strict)
+  local i=0
+  while i<4 and tonumber(q.b[i+1])<=now do i=i+1 end
+  if i==0 or strict and i==4 then return 'ERR emmer the bounds of a window are not around the time of the store' end
+  q.cur,q.lo=q.b[i],tonumber(q.b[max(1,i-1)])
+  q.fin=tonumber(q.b[i+1] or int(2*q.b[4]-q.b[3]))
+end
+
+-- Brings a limit to now. Sets q.used, which counts a begun token as a whole one.
+local function advance(q,strict)
+  if q.kind=='b' then
+    if q.rs then refill(q,now-q.t,q.ra,q.rs) end
+  else
+    local bad=period(q,strict)
+    if bad then return bad end
+  end
+  for f,v in pairs(q.r) do
+    local e,at=match(f,'^%a(%d+):?(%d*)$')
+    e=tonumber(e)
+    if e<=now then
+      if sub(f,1,1)=='r' then
+        if q.kind=='b' then lower(q,v)
+        else
+          local w='w'..at
+          if q.m[w] then q.m[w]=max(0,q.m[w]-v) q.set[w]=true end
+        end
+      end
+      q.gone[#q.gone+1]=f q.r[f]=nil
+    end
+  end
+  if q.kind=='b' then
+    -- A changed rate holds from the first call that brings it.
+    if q.rs and (q.ra~=q.a or q.rs~=q.s) then
+      q.f=ceildiv(q.f*q.s,q.rs)
+      if q.f>=q.s then q.f=0 raise(q,1) end
+      q.dirty=true
+    end
+    q.used=q.u+(q.f>0 and 1 or 0)
+  else
+    for f in pairs(q.m) do
+      if tonumber((sub(f,2)))<q.lo then q.gone[#q.gone+1]=f q.m[f]=nil q.set[f]=nil end
+    end
+    q.used=q.m['w'..q.cur] or 0
+  end
+end
+
+-- Adds v, which may be negative, to what is used: of a window, in the period that began at `at`.
+local function book(q,v,at)
+  if v==0 then return end
+  q.dirty=true
+  if q.kind=='b' then
+    if v<0 then lower(q,-v) else raise(q,v) end
+    q.used=q.u+(q.f>0 and 1 or 0)
+  else
+    local w='w'..at
+    q.m[w]=min(max(0,(q.m[w] or 0)+v),MOST) q.set[w]=true
+    q.used=q.m['w'..q.cur] or 0
+  end
+end
+
+-- Adds v, which may be negative, to a lease cell.
+local function hold(q,e,lost,at,v)
+  if v==0 then return end
+  q.dirty=true
+  local f=lost..int(e)
+  if q.kind=='w' then f=f..':'..at end
+  local s=(q.r[f] or 0)+v
+  if s>0 then q.r[f]=min(s,MOST) q.set[f]=true
+  elseif q.r[f] then q.r[f]=nil q.set[f]=nil q.gone[#q.gone+1]=f end
+end
+
+-- Writes a limit back, or removes it if nothing is used and nothing held.
+local function save(q,keep)
+  local a,n={'t',int(now)},2
+  local function put(f,v) a[n+1]=f a[n+2]=int(v) n=n+2 end
+  local need,empty=now,true
+  if q.kind=='b' then
+    put('u',q.u) put('f',q.f)
+    if q.ra~=q.a or q.rs~=q.s then put('a',q.a) put('s',q.s) end
+    empty=q.used==0
+    need=now+min(9e12,floor((q.u*q.s+q.f)/q.a)+1)
+  else
+    for f,v in pairs(q.m) do
+      if v>0 then empty=false if q.set[f] then put(f,v) end
+      elseif q.set[f] then q.gone[#q.gone+1]=f end
+    end
+    need=q.fin+keep -- so long may a settle name this period
+  end
+  for f,v in pairs(q.r) do
+    empty=false
+    if q.set[f] then put(f,v) end
+    need=max(need,tonumber((match(f,'%d+')))+keep)
+  end
+  if empty then
+    if q.t>0 then call('DEL',q.key) end
+    return
+  end
+  local longer=need>q.x
+  if longer then
+    need=need+60000
+    if q.kind=='b' then need=need+min(need-now,3600000) end -- a busy bucket is not put off at every call
+    put('x',need)
+  end
+  call('HSET',q.key,unpack(a))
+  if longer then call('PEXPIRE',q.key,int(min(9e12,need-raw))) end
+  if #q.gone>0 then call('HDEL',q.key,unpack(q.gone)) end
+end
+
+-- A record is R|deadline|amount:period:lost:remaining|... or S|deadline. After its deadline and
+-- keep it is forgotten, whether or not Redis has removed it.
+local function record(keep)
+  local rec=call('GET',KEYS[2])
+  if not rec then return end
+  local state,e=match(rec,'^(%a)|(%d+)')
+  e=tonumber(e)
+  if now<=e+keep then return state,e,rec end
+end
+
+local function parts(rec,n)
+  local P={}
+  for a,at,lost,left in string.gmatch(rec,'|(%d+):(%d+):(%a):(%-?%d+)') do
+    P[#P+1]={n=tonumber(a),at=at,lost=lost,left=left}
+  end
+  if #P~=n then return nil,redis.error_reply('ERR emmer the items differ from the reservation') end
+  return P
+end
+
+local function write(state,e,P,keep,cell)
+  local s={state,int(e)}
+  for i=1,#P do s[2+i]=int(P[i].n)..':'..P[i].at..':'..P[i].lost..':'..P[i].left end
+  call('SET',KEYS[2],table.concat(s,'|'),'PX',int(max(1,e+keep-raw)+cell))
+end

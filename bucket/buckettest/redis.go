@@ -1,0 +1,179 @@
+package buckettest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/emmer-proxy/emmer/bucket"
+	"github.com/emmer-proxy/emmer/bucket/script"
+)
+
+// Redis is the scripts on a Redis, as a Store.
+type Redis struct {
+	Client redis.UniversalClient
+	Layout script.Layout
+	Mini   *miniredis.Miniredis // set: an embedded one, whose clock is driven
+	time   bucket.Millis        // of Mini
+	edited map[string]*script.Script
+	nonce  atomic.Int64
+	t      testing.TB
+}
+
+// NewRedis is a store on a client's server, under a namespace that nobody else uses.
+func NewRedis(t testing.TB, client redis.UniversalClient) *Redis {
+	b := make([]byte, 6)
+	if _, err := rand.Read(b); err != nil {
+		t.Fatal(err)
+	}
+	return &Redis{Client: client, Layout: script.Layout{Namespace: "t" + hex.EncodeToString(b)}, t: t}
+}
+
+// NewMini is a store on an embedded Redis of its own, with a driven clock that begins at Epoch.
+func NewMini(t testing.TB) *Redis {
+	mini := miniredis.RunT(t)
+	client := redis.NewClient(&redis.Options{Addr: mini.Addr()})
+	t.Cleanup(func() { _ = client.Close() })
+	r := NewRedis(t, client)
+	r.Mini, r.time = mini, Epoch
+	mini.SetTime(time.UnixMilli(int64(Epoch)))
+	return r
+}
+
+// Edit replaces a piece of a script's text for this store only: what does the suite say of a script
+// that is wrong?
+func (r *Redis) Edit(s *script.Script, from, to string) {
+	r.t.Helper()
+	if strings.Count(s.Text, from) != 1 {
+		r.t.Fatalf("the %s script has %q %d times", s.Name, from, strings.Count(s.Text, from))
+	}
+	text := strings.Replace(s.Text, from, to, 1)
+	if r.edited == nil {
+		r.edited = map[string]*script.Script{}
+	}
+	r.edited[s.Name] = &script.Script{Name: s.Name, Text: text, SHA: redis.NewScript(text).Hash()}
+}
+
+// Do sends a call: EVALSHA, and EVAL once where Redis doesn't know the script.
+func (r *Redis) Do(c script.Call) ([]script.Value, error) {
+	s := c.Script
+	if e := r.edited[s.Name]; e != nil {
+		s = e
+	}
+	args := make([]any, len(c.Args))
+	for i, a := range c.Args {
+		args[i] = a
+	}
+	ctx := context.Background()
+	v, err := r.Client.EvalSha(ctx, s.SHA, c.Keys, args...).Slice()
+	if err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT") {
+		v, err = r.Client.Eval(ctx, s.Text, c.Keys, args...).Slice()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return values(v)
+}
+
+func values(v []any) ([]script.Value, error) {
+	out := make([]script.Value, len(v))
+	for i, e := range v {
+		switch e := e.(type) {
+		case int64:
+			out[i] = script.Value{Int: e, IsInt: true}
+		case string:
+			out[i] = script.Value{Text: e}
+		default:
+			return nil, fmt.Errorf("element %d of a reply is a %T", i, e)
+		}
+	}
+	return out, nil
+}
+
+// Nonce is one that wasn't used before.
+func (r *Redis) Nonce() string { return fmt.Sprintf("n%d", r.nonce.Add(1)) }
+
+// ask encodes, sends and decodes.
+func ask[Q, A any](r *Redis, encode func(Q, string) (script.Call, error), decode func(script.Call, []script.Value) (A, error), q Q) (A, error) {
+	var none A
+	c, err := encode(q, r.Nonce())
+	if err != nil {
+		return none, err
+	}
+	v, err := r.Do(c)
+	if err != nil {
+		return none, err
+	}
+	return decode(c, v)
+}
+
+// Reserve implements Store.
+func (r *Redis) Reserve(q bucket.ReserveRequest) (bucket.ReserveReply, error) {
+	return ask(r, r.Layout.Reserve, script.DecodeReserve, q)
+}
+
+// Settle implements Store.
+func (r *Redis) Settle(q bucket.SettleRequest) (bucket.SettleReply, error) {
+	return ask(r, r.Layout.Settle, script.DecodeSettle, q)
+}
+
+// Renew implements Store.
+func (r *Redis) Renew(q bucket.RenewRequest) (bucket.RenewReply, error) {
+	return ask(r, r.Layout.Renew, script.DecodeRenew, q)
+}
+
+// Level implements Store.
+func (r *Redis) Level(l bucket.Limit) (script.Level, error) {
+	return ask(r, r.Layout.Level, script.DecodeLevel, l)
+}
+
+// SetKill implements Store.
+func (r *Redis) SetKill(scopeID string, until bucket.Millis, actor, reason string) error {
+	return r.Client.HSet(context.Background(), r.Layout.Ctl(), scopeID, script.KillValue(until, actor, reason)).Err()
+}
+
+// Resume implements Store.
+func (r *Redis) Resume(scopeID string) error {
+	return r.Client.HDel(context.Background(), r.Layout.Ctl(), scopeID).Err()
+}
+
+// Now implements Store.
+func (r *Redis) Now() bucket.Millis {
+	if r.Mini != nil {
+		return r.time
+	}
+	at, err := r.Client.Time(context.Background()).Result()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return bucket.Millis(at.UnixMilli())
+}
+
+// Pass implements Store.
+func (r *Redis) Pass(d bucket.Millis) {
+	if r.Mini != nil {
+		r.SetTime(r.time + d)
+		return
+	}
+	for until := r.Now() + d; r.Now() < until; {
+		// Redis' clock is the one that counts, so it is asked until it has got there.
+		<-time.After(time.Millisecond)
+	}
+}
+
+// SetTime moves an embedded Redis' clock, and its TTLs with it if it goes forward.
+func (r *Redis) SetTime(at bucket.Millis) {
+	if at > r.time { // miniredis' TTLs don't run by themselves, nor with SetTime
+		r.Mini.FastForward(time.Duration(at-r.time) * time.Millisecond)
+	}
+	r.time = at
+	r.Mini.SetTime(time.UnixMilli(int64(at)))
+}
