@@ -65,7 +65,11 @@ func (r *reader) matches(c *Compiled, l *Limit, n *node) {
 			}
 		}
 		for _, v := range values {
-			m.Any = append(m.Any, r.pattern(c, key, v)...)
+			for _, p := range r.pattern(c, key, v) {
+				if !has(m.Any, p) {
+					m.Any = append(m.Any, p)
+				}
+			}
 		}
 		l.For = append(l.For, m)
 	}

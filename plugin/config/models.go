@@ -158,11 +158,7 @@ func (r *reader) money(c *Compiled, n *node, want string) bucket.Money {
 	}
 	m, err := bucket.ParseMoney(n.text, c.Currency.Unit)
 	if err != nil {
-		r.fault(n, want+", no finer than 1/"+decimal(int64(c.Currency.Unit))+" "+c.Currency.Code)
-		return 0
-	}
-	if m < 0 || m > bucket.MaxAmount {
-		r.fault(n, want+", from 0 to 2^53-1 units of 1/"+decimal(int64(c.Currency.Unit))+" "+c.Currency.Code)
+		r.fault(n, want+", no finer than 1/"+decimal(int64(c.Currency.Unit))+" "+c.Currency.Code+" and below 2^53 of these")
 		return 0
 	}
 	return m

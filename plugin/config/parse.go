@@ -34,7 +34,7 @@ func (r *reader) compile(root *node) *Compiled {
 	}
 	if n := root.get("version"); n == nil {
 		r.missing(root, "version", "1")
-	} else if r.count(n, 0, 0, 1<<40) != 1 {
+	} else if v, ok := parseWhole(n.raw); !ok || v != 1 {
 		r.fault(n, "1")
 	}
 	r.currency(c, root)

@@ -1,0 +1,118 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+var faultCases = []struct{ section, text, want string }{
+	{"version", "", "version: found nothing; want 1"},
+	{"version", "2", "version: found 2; want 1"},
+	{"version", `1.5e0`, "version: found 1.5e0; want 1"},
+	{"currency", "", "currency: found nothing; want the ISO 4217 code that all prices are in, such as EUR"},
+	{"currency", `"euro"`, `currency: found "euro"; want an ISO 4217 code, such as EUR`},
+	{"surprise", "1", "surprise: found an unknown field; want one of version, currency, store, hold, body, lease, failure, identity, routes, models, unknown_model, targets, limits, kill"},
+	{"cache", "{}", "cache: found a setting of a later version; want it left out, because it is not carried out by this version"},
+	{"breaker", "{}", "breaker: found a setting of a later version; want it left out, because it is not carried out by this version"},
+	{"stream", "{}", "stream: found a setting of a later version; want it left out, because it is not carried out by this version"},
+	{"answer", "{}", "answer: found a setting of a later version; want it left out, because it is not carried out by this version"},
+
+	{"store", "", "store: found nothing; want an object with the cluster of the bridge to Redis"},
+	{"store", "[]", "store: found a list; want an object with cluster, protocol, token, timeout, namespace, shard"},
+	{"store", `{"token": ""}`, "store.cluster: found nothing; want the name of the bridge's cluster, or {property: [...]}\nstore.token: found a value that is not shown; want the bridge's bearer token, without control characters, such as ${EMMER_STORE_TOKEN}"},
+	{"store", `{"cluster": "b", "protocol": "webdis", "shard": "org"}`, "store.protocol: found \"webdis\"; want one of upstash, because it is not carried out by this version\nstore.shard: found \"org\"; want one of none, because it is not carried out by this version"},
+	{"store", `{"cluster": "b", "protocol": "resp"}`, `store.protocol: found "resp"; want upstash`},
+	{"store", `{"cluster": {"property": []}, "timeout": "20s", "namespace": "a:b"}`, "store.cluster.property: found a list; want a list of names that lead to a property\nstore.timeout: found \"20s\"; want a time from 1ms to 10s, such as 50ms\nstore.namespace: found \"a:b\"; want at most 32 of A-Z, a-z, 0-9, _ and -"},
+	{"store", `{"cluster": "b", "token": "${GONE}"}`, "store.token: found ${GONE}, which is not set; want that variable in the environment of the VM"},
+	{"store", `{"cluster": "${"}`, "store.cluster: found a ${ that begins no ${NAME}; want ${NAME} for a variable, or $${ for the text ${"},
+	{"store", `{"cluster": "b", "cluster": "c"}`, "store.cluster: found it a second time; want it once"},
+
+	{"hold", `{"mode": "both"}`, `hold.mode: found "both"; want one of pair, flag`},
+	{"hold", `"pair"`, `hold: found "pair"; want an object with mode, mismatch`},
+	{"body", `{"hold": "1MB", "depth": 1, "inflate": "8MiB"}`, "body.hold: found \"1MB\"; want a size from 1KiB to 64MiB, such as 1MiB\nbody.depth: found 1; want a whole number from 8 to 10000\nbody.inflate: found a setting of a later version; want it left out, because it is not carried out by this version"},
+	{"lease", `{"for": 60}`, "lease.for: found 60; want a time from 1s to 1h, such as 1m"},
+	{"failure", `{"mode": "local", "local_share": "10%"}`, "failure.mode: found \"local\"; want one of closed, open, because it is not carried out by this version\nfailure.local_share: found a setting of a later version; want it left out, because it is not carried out by this version"},
+	{"routes", `{"unknown": "maybe"}`, `routes.unknown: found "maybe"; want one of deny, pass`},
+	{"kill", `{"poll": "1ms", "cut_streams": true}`, "kill.poll: found \"1ms\"; want a time from 50ms to 1m, such as 250ms\nkill.cut_streams: found a setting of a later version; want it left out, because it is not carried out by this version"},
+
+	{"identity", `{"org": {}, "class": {"header": "x-class", "query": "c"}}`, "identity.org: found none; want one of value, header, query, jwt, or a list of such sources\nidentity.class: found header and query; want one of value, header, query, jwt, or a list of such sources"},
+	{"identity", `{"org": {"value": "a"}, "model": {"value": "a"}, "Key": {"value": "a"}, "a b": {"value": "c"}}`, "identity.model: found a name that doesn't fit; want a-z, then at most 31 of a-z, 0-9, _ and -; not global, target, model, provider or dialect\nidentity.Key: found a name that doesn't fit; want a-z, then at most 31 of a-z, 0-9, _ and -; not global, target, model, provider or dialect\nidentity[\"a b\"]: found a name that doesn't fit; want a-z, then at most 31 of a-z, 0-9, _ and -; not global, target, model, provider or dialect"},
+	{"identity", `{"org": [{"header": "x emmer"}, {"header": "X-Emmer-Org"}, {"header": "a", "strip": "B c"}, {"query": "q", "strip": "Bearer"}, {"value": "v", "hash": true}, {"jwt": ["payload"]}]}`,
+		"identity.org[0].header: found \"x emmer\"; want the name of a request header\nidentity.org[1].header: found \"X-Emmer-Org\"; want a header that is not x-emmer-*, because those are removed from requests\nidentity.org[2].strip: found \"B c\"; want an authentication scheme, such as Bearer, beside header\nidentity.org[3].strip: found \"Bearer\"; want an authentication scheme, such as Bearer, beside header\nidentity.org[4].hash: found true; want hash beside header, query or jwt; a constant needs none\nidentity.org[5].jwt: found a list; want a list: what payload_in_metadata says, then the names that lead to the claim"},
+	{"identity", `{"org": {"value": "a"}, "class": {"header": "c", "one_of": ["a", "b", "a"], "default": "x", "guard": {"z": {"jwt": ["p", "r"], "equals": "e"}, "x": {}}}}`,
+		"identity.class.one_of[2]: found \"a\" a second time; want it once\nidentity.class.default: found \"x\"; want a value that is in one_of\nidentity.class.guard.z: found a guard of a value that is not in one_of; want a guard of one that is\nidentity.class.guard.x: found a guard of a value that is not in one_of; want a guard of one that is\nidentity.class.guard.x.jwt: found nothing; want the path of a claim\nidentity.class.guard.x.equals: found nothing; want the text that the claim must be"},
+	{"identity", `{"org": {"from": [{"value": "a"}], "header": "b", "missing": "ask"}}`, "identity.org.header: found it beside from; want it in an element of from\nidentity.org.missing: found \"ask\"; want one of deny, pass"},
+
+	{"models", `{}`, "models: found no models; want at least one; without one every call would be refused\ntargets.east.models.m-1: found a model that is not under models; want one that is"},
+	{"models", `{"m-1": {"tokenizer": "words", "context": "1k", "max_output": 100, "default_output": 200, "can": ["tools"]}}`,
+		"models.m-1.tokenizer: found \"words\"; want the name of a tokenizer, such as o200k_base or approx-o200k\nmodels.m-1.context: found \"1k\"; want a whole number from 1 to 9007199254740991\nmodels.m-1.default_output: found 200; want no more than max_output, which is 100\nmodels.m-1.can: found a setting of a later version; want it left out, because it is not carried out by this version"},
+	{"models", `{"m-1": {"price": {"input": 2.5, "output": "0.0000000001"}}, "m.2": {"price": {"input": "-1"}}}`,
+		"models.m-1.price.input: found 2.5; want the price of 1,000,000 tokens, a decimal string such as \"2.50\"\nmodels.m-1.price.output: found \"0.0000000001\"; want the price of 1,000,000 tokens, a decimal string such as \"2.50\", no finer than 1/1000000000 EUR and below 2^53 of these\nmodels[\"m.2\"].price.output: found nothing; want the price of 1,000,000 tokens, a decimal string such as \"2.50\"\nmodels[\"m.2\"].price.input: found \"-1\"; want the price of 1,000,000 tokens, a decimal string such as \"2.50\", no finer than 1/1000000000 EUR and below 2^53 of these"},
+	{"models", `{"m-1": {"aliases": ["m-2"]}, "m-2": {"aliases": ["x", "x"]}, "m-3": {"aliases": ["x"]}}`,
+		"models.m-1.aliases: found \"m-2\", which is a name of m-2; want names that no other model has\nmodels.m-2.aliases[1]: found \"x\" a second time; want it once\nmodels.m-3.aliases: found \"x\", which is a name of m-2; want names that no other model has"},
+	{"unknown_model", `{"use": "m-9"}`, `unknown_model.use: found "m-9"; want a name under models`},
+	{"unknown_model", `"pass"`, `unknown_model: found "pass"; want deny, or {use: a name under models}`},
+
+	{"targets", `{}`, "targets: found no targets; want at least one, or the field left out"},
+	{"targets", `{"a/b": {"provider": "x y", "include_usage": "inject", "cached_in_input": "yes", "models": {"m-9": {}, "m-1": {"name": ""}}}}`,
+		"targets[\"a/b\"]: found a name that doesn't fit; want 1 to 64 of A-Z, a-z, 0-9, _, - and .\ntargets[\"a/b\"].provider: found \"x y\"; want 1 to 64 of A-Z, a-z, 0-9, _, - and .\ntargets[\"a/b\"].include_usage: found a setting of a later version; want it left out, because it is not carried out by this version\ntargets[\"a/b\"].cached_in_input: found \"yes\"; want true or false\ntargets[\"a/b\"].models.m-9: found a model that is not under models; want one that is\ntargets[\"a/b\"].models.m-1.name: found \"\"; want the model's name at this target"},
+
+	{"limits", `{}`, "limits: found an object; want a list of limits"},
+	{"limits", `[{}]`, "limits[0].name: found nothing; want 1 to 64 of A-Z, a-z, 0-9, _, - and .\nlimits[0].count: found nothing; want one of tokens, input_tokens, output_tokens, requests, cost\nlimits[0]: found neither bucket nor window; want one of them"},
+	{"limits", `[{"name": "a", "count": "tokens", "bucket": {"rate": "1.5e0/s", "burst": 1.5e0}}]`, "limits[0].bucket.rate: found \"1.5e0/s\"; want a rate such as 60000/m, from 1 to 9007199254740991 per s, m, h or d\nlimits[0].bucket.burst: found 1.5e0; want a whole number from 1 to 9007199254740991"},
+	{"limits", `[{"name": "a", "count": "tokens", "bucket": {"rate": "0/s", "burst": 0}}]`, "limits[0].bucket.rate: found \"0/s\"; want a rate such as 60000/m, from 1 to 9007199254740991 per s, m, h or d\nlimits[0].bucket.burst: found 0; want a whole number from 1 to 9007199254740991"},
+	{"limits", `[{"name": "a", "count": "tokens", "bucket": {"rate": "9007199254740991/d", "burst": 1}}]`, "limits[0].bucket.rate: found \"9007199254740991/d\"; want a rounder rate: reduced, it times its period in ms must stay below 2^53"},
+	{"limits", `[{"name": "a", "count": "tokens", "bucket": {"rate": "5/m"}, "max": 1}]`, "limits[0].bucket.burst: found nothing; want a whole number from 1 to 9007199254740991\nlimits[0].max: found max beside bucket; want bucket.burst, or a window"},
+	{"limits", `[{"name": "a", "count": "tokens", "bucket": {"rate": "5/m", "burst": 1}, "window": {}}]`, "limits[0]: found bucket and window; want one of them"},
+	{"limits", `[{"name": "a", "count": "cost", "for": {"model": "m-1"}, "max": 50, "window": {"calendar": "fortnight", "timezone": "Mars/Base", "starts": 3}}]`,
+		"limits[0].max: found 50; want an amount of money above 0, a decimal string such as \"50\"\nlimits[0].window.calendar: found \"fortnight\"; want one of hour, day, week, month, quarter, year\nlimits[0].window.timezone: found \"Mars/Base\"; want the name of a time zone, such as Europe/Amsterdam\nlimits[0].window.starts: found starts for calendar hour; want it left out"},
+	{"limits", `[{"name": "a", "count": "cost", "for": {"model": "m-1"}, "max": "9007199.254740992", "window": {"calendar": "month", "starts": 32}}]`,
+		"limits[0].max: found \"9007199.254740992\"; want an amount of money above 0, a decimal string such as \"50\", no finer than 1/1000000000 EUR and below 2^53 of these\nlimits[0].window.starts: found 32; want a whole number from 1 to 31"},
+	{"limits", `[{"name": "a", "count": "cost", "for": {"model": "m-1"}, "max": "0", "window": {"calendar": "month"}}]`, "limits[0].max: found \"0\"; want an amount of money above 0, a decimal string such as \"50\""},
+	{"limits", `[{"name": "a", "count": "cost", "max": "1", "window": {"calendar": "month"}}]`, "limits[0].count: found cost, and unpriced models: m-2; want a price for each, or a for that leaves them out"},
+	{"limits", `[{"name": "a", "count": "tokens", "max": {"tier": {}}, "window": {"calendar": "day"}}]`, "limits[0].max: found a maximum that depends on a claim; want it left out, because it is not carried out by this version"},
+	{"limits", `[{"name": "a", "count": "tokens", "max": 1, "window": {"rolling": "1h"}}]`, "limits[0].window.rolling: found a setting of a later version; want it left out, because it is not carried out by this version"},
+	{"limits", `[{"name": "a", "count": "concurrency", "max": 20}]`, "limits[0]: found neither bucket nor window; want one of them\nlimits[0].count: found \"concurrency\"; want one of tokens, input_tokens, output_tokens, requests, cost, because it is not carried out by this version"},
+	{"limits", `[{"name": "a", "count": "cost", "burn": {"above": "10/m"}}]`, "limits[0].count: found cost, and unpriced models: m-2; want a price for each, or a for that leaves them out\nlimits[0].burn: found a setting of a later version; want it left out, because it is not carried out by this version"},
+	{"limits", `[{"name": "a", "by": ["org"], "count": "tokens", "bucket": {"rate": "1/s", "burst": 9}, "warn": ["80%"], "then": ["deny"], "headroom": "10%", "reserved": {}, "shares": {}, "queue": {}, "mode": "shadow", "on_overrun": "cut", "failure": "local", "status": 200, "lost": "keep"}]`,
+		"limits[0].warn: found a setting of a later version; want it left out, because it is not carried out by this version\nlimits[0].then: found a setting of a later version; want it left out, because it is not carried out by this version\nlimits[0].headroom: found a setting of a later version; want it left out, because it is not carried out by this version\nlimits[0].reserved: found a setting of a later version; want it left out, because it is not carried out by this version\nlimits[0].shares: found a setting of a later version; want it left out, because it is not carried out by this version\nlimits[0].queue: found a setting of a later version; want it left out, because it is not carried out by this version\nlimits[0].mode: found \"shadow\"; want one of enforce, because it is not carried out by this version\nlimits[0].on_overrun: found \"cut\"; want one of debt, because it is not carried out by this version\nlimits[0].failure: found \"local\"; want one of closed, open, because it is not carried out by this version\nlimits[0].status: found 200; want one of 402, 403, 429, 503\nlimits[0].lost: found \"keep\"; want one of refund, charge"},
+	{"limits", `[{"name": "a", "by": ["team", "org", "org"], "for": {"team": "x", "class": "slower", "model": "m-9*", "target": [], "provider": "a*e", "dialect": 7}, "count": "tokens", "bucket": {"rate": "1/s", "burst": 9}}, {"name": "a", "count": "tokens", "bucket": {"rate": "1/s", "burst": 9}}]`,
+		"limits[0].by[0]: found \"team\"; want one of org, class, target, model, provider, dialect\nlimits[0].by[2]: found \"org\" a second time; want it once\nlimits[0].for.team: found a name that is not known; want one of org, class, target, model, provider, dialect\nlimits[0].for.class: found \"slower\"; want a value that is in one_of of class\nlimits[0].for.model: found \"m-9*\"; want a name or alias under models, or a pattern that fits one\nlimits[0].for.target: found an empty list; want at least one value, or the field left out\nlimits[0].for.provider: found \"a*e\"; want a * only at the end\nlimits[0].for.dialect: found 7; want a string, or a list of strings\nlimits[1].name: found \"a\" a second time; want a name that no other limit has"},
+}
+
+func TestFaults(t *testing.T) {
+	for _, c := range faultCases {
+		_, err := Parse([]byte(doc(c.section, c.text)), env)
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%s: %s\ngot:\n%s\nwant:\n%s\n", c.section, c.text, got, c.want)
+		}
+	}
+}
+
+// All faults of all sections come at once, in the order of the document.
+func TestAllFaultsAtOnce(t *testing.T) {
+	_, err := Parse([]byte(`{
+		"limits": [{"name": "a", "by": ["nobody"], "count": "tokens", "bucket": {"rate": "x", "burst": 5}}],
+		"models": {"m": {"context": -1}},
+		"identity": {"org": {"value": ""}},
+		"store": {"cluster": 7},
+		"version": 3
+	}`), env)
+	want := []string{"currency:", "limits[0].by[0]:", "limits[0].bucket.rate:", "models.m.context:", "identity.org.value:", "store.cluster:", "version:"}
+	if err == nil {
+		t.Fatal("no fault")
+	}
+	lines := strings.Split(err.Error(), "\n")
+	if len(lines) != len(want) {
+		t.Fatalf("%d faults:\n%v", len(lines), err)
+	}
+	for i := range want {
+		if !strings.HasPrefix(lines[i], want[i]) {
+			t.Errorf("fault %d is %s, want %s", i, lines[i], want[i])
+		}
+	}
+}

@@ -1,0 +1,287 @@
+package plan
+
+import (
+	"math/bits"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/emmer-proxy/emmer/bucket"
+	"github.com/emmer-proxy/emmer/plugin/config"
+	"github.com/emmer-proxy/emmer/plugin/dialect"
+)
+
+// Denial is a refusal with all that is sent beside its body.
+type Denial struct {
+	Refusal dialect.Refusal
+	Headers [][2]string
+	Limit   string        // name of the binding limit, if one is
+	Retry   bucket.Millis // when the call could succeed; 0 = trying again doesn't help
+	By      int           // index of the binding item, or of the kill flag; else -1
+}
+
+// Decisions, as logs and the header x-emmer-decision say them.
+const (
+	Granted     = "granted"
+	Denied      = "denied"
+	Killed      = "killed"
+	NeverFits   = "never_fits"
+	Unavailable = "unavailable"
+)
+
+// Decision is the word for a refusal.
+func (d Denial) Decision() string {
+	switch d.Refusal.Reason {
+	case dialect.RateLimited, dialect.OverBudget:
+		return Denied
+	case dialect.Killed:
+		return Killed
+	case dialect.Unavailable:
+		return Unavailable
+	case dialect.Unauthorized:
+		return "unauthorized"
+	case dialect.NotFound:
+		return "not_found"
+	case dialect.TooLarge:
+		return "too_large"
+	case dialect.Unsupported:
+		return "unsupported"
+	case dialect.BadRequest:
+		if d.Refusal.Code == codeNeverFits {
+			return NeverFits
+		}
+		return "bad_request"
+	}
+	return "internal"
+}
+
+const codeNeverFits = "request_exceeds_limit"
+
+// Refuse completes a refusal that no store was asked about. p is the plan that came with it, or
+// nil.
+func Refuse(p *Plan, r dialect.Refusal) Denial {
+	d := Denial{Refusal: r, By: -1}
+	if p != nil && p.Never >= 0 && r.Code == codeNeverFits {
+		d.By, d.Limit = p.Never, p.Limits[p.Never].Name
+	}
+	if r.Reason == dialect.Unavailable {
+		d.Retry = 1000
+	}
+	return d.withHeaders(nil)
+}
+
+// StoreUnavailable is the refusal of a call whose limits can't be checked, under failure closed.
+func StoreUnavailable() Denial { return Refuse(nil, unavailable()) }
+
+// KilledLocally is the refusal of a call by a kill flag that is known without asking the store:
+// the flag's field "scope:id", and its value.
+func KilledLocally(field, value string) Denial {
+	d := Denial{Refusal: killed(field, value), By: -1}
+	return d.withHeaders(nil)
+}
+
+// Deny is the refusal that a store's answer means. c is the configuration that p was built with.
+func (p *Plan) Deny(c *config.Compiled, r bucket.ReserveReply) Denial {
+	within := r.By >= 0 && r.By < len(p.Items)
+	switch {
+	case r.Outcome == bucket.Denied && within:
+		d := Denial{Refusal: p.denied(r), By: r.By, Limit: p.Limits[r.By].Name, Retry: max(r.Retry, 1)}
+		return d.withHeaders(p.rates(r))
+	case r.Outcome == bucket.NeverFits && within:
+		d := Denial{Refusal: p.neverFits(r.By), By: r.By, Limit: p.Limits[r.By].Name}
+		return d.withHeaders(nil)
+	case r.Outcome == bucket.Killed:
+		field := "global:all"
+		if r.By >= 0 && r.By < len(p.Kills) {
+			field = p.Kills[r.By]
+		}
+		d := Denial{Refusal: killed(field, r.Reason), By: r.By}
+		return d.withHeaders(nil)
+	}
+	return StoreUnavailable()
+}
+
+// Headers are those of an admitted call: what is left of the limits that are closest to their end.
+func (p *Plan) Headers(r bucket.ReserveReply) [][2]string {
+	return append(p.rates(r), [2]string{"x-emmer-decision", Granted})
+}
+
+func (d Denial) withHeaders(rates [][2]string) Denial {
+	d.Headers = append(rates, [2]string{"x-emmer-decision", d.Decision()})
+	if d.Limit != "" {
+		d.Headers = append(d.Headers, [2]string{"x-emmer-limit", d.Limit})
+	}
+	if d.Retry > 0 {
+		seconds := (d.Retry-1)/1000 + 1
+		d.Headers = append(d.Headers,
+			[2]string{"retry-after", strconv.FormatInt(int64(seconds), 10)},
+			[2]string{"retry-after-ms", strconv.FormatInt(int64(d.Retry), 10)})
+	}
+	return d
+}
+
+// rates describes, for tokens and for requests, the limit with the least left.
+func (p *Plan) rates(r bucket.ReserveReply) [][2]string {
+	if len(r.Remaining) != len(p.Items) {
+		return nil
+	}
+	least := [2]int{-1, -1}
+	for i, l := range p.Limits {
+		group := 0
+		switch l.Count {
+		case config.CountRequests:
+			group = 1
+		case config.CountCost:
+			continue
+		}
+		if at := least[group]; at < 0 || r.Remaining[i] < r.Remaining[at] {
+			least[group] = i
+		}
+	}
+	var out [][2]string
+	for group, suffix := range [2]string{"tokens", "requests"} {
+		i := least[group]
+		if i < 0 {
+			continue
+		}
+		out = append(out,
+			[2]string{"x-ratelimit-limit-" + suffix, strconv.FormatInt(int64(capacity(p.Limits[i])), 10)},
+			[2]string{"x-ratelimit-remaining-" + suffix, strconv.FormatInt(max(int64(r.Remaining[i]), 0), 10)},
+			[2]string{"x-ratelimit-reset-" + suffix, span(reset(p.Items[i].Limit, r.Remaining[i], r.Now))})
+	}
+	return out
+}
+
+// reset is how long until a limit is full again, if nothing is taken from it.
+func reset(l bucket.Limit, remaining bucket.Amount, now bucket.Millis) bucket.Millis {
+	if l.Kind == bucket.CalendarWindow {
+		for _, start := range l.Bounds {
+			if start > now {
+				return start - now
+			}
+		}
+		return 0
+	}
+	if remaining >= l.Burst || l.Rate < 1 || l.Per < 1 {
+		return 0
+	}
+	// A level is above -2^53, so the difference is below 2^54 and the product below 2^118.
+	hi, lo := bits.Mul64(uint64(l.Burst-remaining), uint64(l.Per))
+	lo, carry := bits.Add64(lo, uint64(l.Rate)-1, 0)
+	hi += carry
+	if hi >= uint64(l.Rate) {
+		return longest
+	}
+	q, _ := bits.Div64(hi, lo, uint64(l.Rate))
+	return bucket.Millis(min(q, uint64(longest)))
+}
+
+// longest is the longest time that is told, 290 years: time.Duration ends at 292.
+const longest bucket.Millis = 290 * 365 * 86_400_000
+
+// span writes a time as OpenAI's headers do: 120ms, 1.5s, 6m0s.
+func span(ms bucket.Millis) string {
+	return (time.Duration(min(max(ms, 0), longest)) * time.Millisecond).String()
+}
+
+func (p *Plan) denied(r bucket.ReserveReply) dialect.Refusal {
+	l, need := p.Limits[r.By], p.Items[r.By].Amount
+	refusal := dialect.Refusal{Reason: dialect.RateLimited, Status: l.Status, Code: "rate_limit_exceeded"}
+	if l.Count == config.CountRequests {
+		refusal.Code = "request_rate_exceeded"
+	}
+	budget := l.Status == 402 || l.Status == 0 && l.Count == config.CountCost && l.Kind == bucket.CalendarWindow
+	if budget {
+		refusal.Reason, refusal.Code = dialect.OverBudget, "insufficient_quota"
+	}
+	var b strings.Builder
+	b.WriteString("The limit " + l.Name + " has ")
+	if r.By < len(r.Remaining) {
+		b.WriteString(p.quantity(l, max(r.Remaining[r.By], 0)) + " left of " + p.quantity(l, capacity(l)))
+	} else {
+		b.WriteString("too little left")
+	}
+	b.WriteString(", and this call needs up to " + p.quantity(l, need) + ". ")
+	if retry := max(r.Retry, 1); l.Kind == bucket.CalendarWindow {
+		at := time.UnixMilli(int64(r.Now+retry) + 999).UTC()
+		b.WriteString("Try again at " + at.Format("2006-01-02T15:04:05Z") + ".")
+	} else {
+		b.WriteString("Try again in " + span(retry) + ".")
+	}
+	refusal.Message = b.String()
+	return refusal
+}
+
+func (p *Plan) neverFits(i int) dialect.Refusal {
+	l := p.Limits[i]
+	message := "This call needs up to " + p.quantity(l, p.Items[i].Amount) + ", and the limit " + l.Name +
+		" never has more than " + p.quantity(l, capacity(l)) + "."
+	if l.Count != config.CountRequests {
+		message += " Ask for less output or send a shorter prompt."
+	}
+	return dialect.Refusal{Reason: dialect.BadRequest, Code: codeNeverFits, Message: message}
+}
+
+// maxReason bounds what a message repeats of an operator's reason, in bytes.
+const maxReason = 200
+
+// killed reads a flag's value "until_ms|actor|reason". The caller is told the reason, but neither
+// who set the flag nor until when.
+func killed(field, value string) dialect.Refusal {
+	what := "All calls are"
+	if scope, id, ok := strings.Cut(field, ":"); ok && scope != "global" {
+		what = "Calls for " + scope + " " + shown(id) + " are"
+	}
+	message := what + " stopped by the operator"
+	_, rest, _ := strings.Cut(value, "|")
+	_, reason, _ := strings.Cut(rest, "|")
+	if reason = printable(reason); reason != "" {
+		message += ": " + reason
+	}
+	return dialect.Refusal{Reason: dialect.Killed, Code: "killed", Message: message + "."}
+}
+
+// printable leaves out control characters and what is too long.
+func printable(s string) string {
+	out := make([]byte, 0, len(s))
+	for _, r := range s {
+		if r < ' ' || r == 0x7f {
+			r = ' '
+		}
+		if len(out) > maxReason-4 {
+			break
+		}
+		out = append(out, string(r)...)
+	}
+	return strings.TrimRight(strings.TrimSpace(string(out)), ".")
+}
+
+// quantity is an amount in words of its limit: 1500 tokens, 0.25 EUR.
+func (p *Plan) quantity(l *config.Limit, a bucket.Amount) string {
+	n := strconv.FormatInt(int64(a), 10)
+	switch l.Count {
+	case config.CountCost:
+		return money(bucket.Money(a), p.currency)
+	case config.CountRequests:
+		if a == 1 {
+			return "1 request"
+		}
+		return n + " requests"
+	case config.CountInputTokens:
+		return n + " input tokens"
+	case config.CountOutputTokens:
+		return n + " output tokens"
+	}
+	return n + " tokens"
+}
+
+// money writes an amount exactly, without zeros at its end. It is not negative.
+func money(m bucket.Money, c config.Currency) string {
+	unit := max(c.Unit, 1)
+	s := strconv.FormatInt(int64(m/unit), 10)
+	if rest := m % unit; rest > 0 {
+		digits := strconv.FormatInt(int64(unit+rest), 10)[1:] // the unit is a power of ten
+		s += "." + strings.TrimRight(digits, "0")
+	}
+	return strings.TrimSpace(s + " " + c.Code)
+}

@@ -1,0 +1,117 @@
+package plan
+
+import (
+	"math/bits"
+
+	"github.com/emmer-proxy/emmer/bucket"
+	"github.com/emmer-proxy/emmer/plugin/config"
+	"github.com/emmer-proxy/emmer/plugin/dialect"
+	"github.com/emmer-proxy/emmer/tokenizer"
+)
+
+// counter is a sink that counts texts one after the other. It keeps none of them.
+type counter struct {
+	tokens *tokenizer.Counter
+	sum    bucket.Tokens
+	open   bool
+}
+
+// Text takes the next piece of a text.
+func (c *counter) Text(p []byte, last bool) {
+	c.tokens.WriteJSON(p)
+	c.open = true
+	if last {
+		c.total()
+	}
+}
+
+// total ends the text that is being read and gives the sum of all.
+func (c *counter) total() bucket.Tokens {
+	if c.open {
+		c.open = false
+		c.sum = plus(c.sum, bucket.Tokens(c.tokens.Finish()))
+	}
+	return c.sum
+}
+
+// input is the tokens of a prompt: its texts, and what a chat template puts around them.
+func input(texts bucket.Tokens, f dialect.Facts) bucket.Tokens {
+	return plus(texts, bucket.Tokens(tokenizer.Framing(f.Messages, f.Names, f.Tools, f.Images)))
+}
+
+// output is the most that a call may produce: the cap that it asks for, or the model's default
+// where it asks for none, never above what the model can do, for each of n answers.
+func output(m *config.Model, f dialect.Facts, in bucket.Tokens) bucket.Tokens {
+	each := m.DefaultOutput
+	if f.HasMaxOutput {
+		each = bucket.Tokens(f.MaxOutput)
+		if each <= 0 { // asks for nothing that a provider would do: take what the model might
+			each = max(m.MaxOutput, m.DefaultOutput)
+		}
+	}
+	if m.MaxOutput > 0 {
+		each = min(each, m.MaxOutput)
+	}
+	if room := left(m, in); room > 0 {
+		each = min(each, room)
+	}
+	return times(each, max(f.N, 1))
+}
+
+// left is what a model's context leaves for an answer, or 0 where that tells nothing. An estimate
+// of the input may be too high, so its usual error is taken off first.
+func left(m *config.Model, in bucket.Tokens) bucket.Tokens {
+	if m.Context == 0 || m.Encoding == nil || in > m.Context {
+		return 0
+	}
+	e := bucket.Tokens(m.Encoding.ErrorP95())
+	over := in/1000*e + in%1000*e/1000
+	return min(m.Context-in+over, m.Context)
+}
+
+// amount is what a usage takes from a limit, in the limit's unit; false where that can't be said,
+// for a cost without a price or one above bucket.MaxAmount.
+func (p *Plan) amount(count config.Measure, u dialect.Usage) (bucket.Amount, bool) {
+	switch count {
+	case config.CountRequests:
+		return 1, true
+	case config.CountInputTokens:
+		return bucket.Amount(capped(u.Input)), true
+	case config.CountOutputTokens:
+		return bucket.Amount(capped(u.Output)), true
+	case config.CountCost:
+		cost, ok := p.cost(u)
+		if !ok {
+			return bucket.MaxAmount, false
+		}
+		return bucket.Amount(cost), true
+	}
+	return bucket.Amount(plus(u.Input, u.Output)), true
+}
+
+func (p *Plan) cost(u dialect.Usage) (bucket.Money, bool) {
+	if !p.Priced {
+		return 0, false
+	}
+	cost, err := bucket.Cost(p.Price, capped(u.Input), min(capped(u.CachedInput), capped(u.Input)), capped(u.Output))
+	return cost, err == nil
+}
+
+// capped is n between 0 and bucket.MaxAmount.
+func capped(n bucket.Tokens) bucket.Tokens {
+	return min(max(n, 0), bucket.MaxAmount)
+}
+
+// plus is the sum, at most bucket.MaxAmount; two capped numbers can't overflow.
+func plus(a, b bucket.Tokens) bucket.Tokens {
+	return capped(capped(a) + capped(b))
+}
+
+// times is the product, at most bucket.MaxAmount.
+func times(a bucket.Tokens, n int64) bucket.Tokens {
+	hi, lo := bits.Mul64(uint64(capped(a)), uint64(max(n, 0)))
+	if hi != 0 || lo > bucket.MaxAmount {
+		return bucket.MaxAmount
+	}
+	return bucket.Tokens(lo)
+}

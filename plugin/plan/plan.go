@@ -1,0 +1,228 @@
+// Package plan turns what a call says of itself into what it may cost: whom it counts for, which
+// limits it meets and how much of each it needs at worst, or why it is refused at once. Afterwards
+// it says what was truly used, and what the caller is told.
+//
+// It knows nothing of the host, of the store and of time beyond the argument now. It keeps no
+// body. Its caller, in this order:
+//   - asks Identify who calls, from the head; a refusal is sent as it is,
+//   - may look up HeadKills in flags that it knows of, before it reads a body,
+//   - calls Build with the whole body; a refusal is sent by way of Refuse,
+//   - reserves Items in their order with Kills, and sends what Deny or Headers say,
+//   - forwards Edited(body) to Target,
+//   - settles once with Actual of the provider's usage, or of Estimate where there was none, or
+//     with Nothing for a call that cost nothing.
+package plan
+
+import (
+	"github.com/emmer-proxy/emmer/bucket"
+	"github.com/emmer-proxy/emmer/plugin/config"
+	"github.com/emmer-proxy/emmer/plugin/dialect"
+)
+
+// Edit replaces a range of a body.
+type Edit struct {
+	At   dialect.Span
+	With []byte
+}
+
+// Plan is a call as limits see it.
+type Plan struct {
+	Dialect dialect.Dialect
+	Facts   dialect.Facts
+	Caller  Caller
+	Model   *config.Model // whose figures count
+	Known   bool          // false: the name asked for is unknown, and Model is unknown_model
+	Target  *config.Target
+	Input   bucket.Tokens // estimate of the prompt, framing included
+	Output  bucket.Tokens // the most that may be produced, all answers together
+	Price   bucket.Price
+	Priced  bool
+	Limits  []*config.Limit // those that the call meets, in the order of the configuration
+	Items   []bucket.Item   // what it takes from each at worst; parallel to Limits
+	Never   int             // index of a limit that the call can never fit, else -1
+	Kills   []string        // flags that stop the call, as "scope:id"
+	Edits   []Edit          // in ascending order, apart from each other
+	Failure config.Failure  // closed if one of Limits is
+
+	currency config.Currency
+}
+
+// defaultTarget stands where no targets are configured.
+var defaultTarget = config.Target{Name: "default", CachedInInput: true}
+
+// Build plans a call. The body is read twice: for its facts, and, once the model is known, for the
+// count of its texts. now chooses the periods of calendar windows. Beside a refusal the plan says
+// how far it got, for logs; it must not be carried out.
+func Build(c *config.Compiled, d dialect.Dialect, who Caller, body []byte, now bucket.Millis) (*Plan, *dialect.Refusal) {
+	p := &Plan{Dialect: d, Caller: who, Never: -1, Failure: c.Failure, currency: c.Currency}
+	facts, fault := scan(d, c.Body.Depth, body, nil)
+	if fault != nil {
+		r := FromFault(fault)
+		return p, &r
+	}
+	p.Facts = facts
+	if refusal := p.choose(c); refusal != nil {
+		return p, refusal
+	}
+	p.Kills = kills(c, p)
+	texts := &counter{tokens: p.Model.Encoding.NewCounter()}
+	if _, fault := scan(d, c.Body.Depth, body, texts); fault != nil {
+		r := FromFault(fault)
+		return p, &r
+	}
+	p.Input = input(texts.total(), facts)
+	p.Output = output(p.Model, facts, p.Input)
+	return p, p.take(c, now)
+}
+
+func scan(d dialect.Dialect, depth int, body []byte, sink dialect.Sink) (dialect.Facts, *dialect.Fault) {
+	s := d.NewScanner(depth, sink)
+	if fault := s.Write(body); fault != nil {
+		return dialect.Facts{}, fault
+	}
+	return s.Close()
+}
+
+// choose finds the model, the first target that serves it, its price and its name there.
+func (p *Plan) choose(c *config.Compiled) *dialect.Refusal {
+	if p.Facts.Model == "" {
+		return &dialect.Refusal{Reason: dialect.BadRequest, Code: "missing_model", Param: "model",
+			Message: "The request names no model. Set model to the name of one."}
+	}
+	p.Model, p.Known = c.Model(p.Facts.Model)
+	if p.Model == nil {
+		return noModel(p.Facts.Model, "is not known here")
+	}
+	var as *config.TargetModel
+	if len(c.Targets) == 0 {
+		p.Target = &defaultTarget
+	}
+	for _, t := range c.Targets {
+		if tm, serves := t.Serves(p.Model); serves {
+			p.Target, as = t, tm
+			break
+		}
+	}
+	if p.Target == nil {
+		return noModel(p.Facts.Model, "is served by no target")
+	}
+	p.Price, p.Priced = p.Model.Price, p.Model.Priced
+	if as != nil && as.Priced {
+		p.Price, p.Priced = as.Price, true
+	}
+	// An unknown model is counted like another one, but nobody said that it should become that.
+	if as != nil && p.Known && as.SendName != "" && as.SendName != p.Facts.Model {
+		p.Edits = append(p.Edits, Edit{p.Facts.ModelSpan, quoted(as.SendName)})
+	}
+	return nil
+}
+
+func noModel(name, why string) *dialect.Refusal {
+	return &dialect.Refusal{Reason: dialect.NotFound, Code: "model_not_found", Param: "model",
+		Message: "The model " + shown(name) + " " + why + "."}
+}
+
+// take lists the limits that the call meets and what it needs of each.
+func (p *Plan) take(c *config.Compiled, now bucket.Millis) *dialect.Refusal {
+	worst := dialect.Usage{Input: p.Input, Output: p.Output}
+	met, open := false, true
+	var refusal *dialect.Refusal
+	for _, l := range c.Limits {
+		if !p.meets(l) {
+			continue
+		}
+		met, open = true, open && l.Failure == config.FailOpen
+		item := bucket.Item{Limit: limitOf(l, p.entity(l.By), now)}
+		if p.listed(item.Limit) {
+			continue
+		}
+		amount, ok := p.amount(l.Count, worst)
+		item.Amount = amount
+		p.Limits, p.Items = append(p.Limits, l), append(p.Items, item)
+		switch {
+		case !ok && !p.Priced && refusal == nil:
+			refusal = &dialect.Refusal{Reason: dialect.NotFound, Code: "unpriced_model", Param: "model",
+				Message: "The model " + shown(p.Facts.Model) + " has no price here, and the limit " + l.Name + " needs one."}
+		case (!ok || amount > capacity(l)) && p.Never < 0 && refusal == nil:
+			p.Never = len(p.Items) - 1
+			r := p.neverFits(p.Never)
+			refusal = &r
+		}
+	}
+	if met {
+		p.Failure = config.FailClosed
+		if open {
+			p.Failure = config.FailOpen
+		}
+	}
+	return refusal
+}
+
+// listed says that a limit with the same key is in the list already: a script must not take from
+// one key twice.
+func (p *Plan) listed(l bucket.Limit) bool {
+	for i := range p.Items {
+		if have := &p.Items[i].Limit; have.Name == l.Name && have.Entity == l.Entity &&
+			have.Kind == l.Kind && have.Period == l.Period {
+			return true
+		}
+	}
+	return false
+}
+
+func limitOf(l *config.Limit, entity string, now bucket.Millis) bucket.Limit {
+	b := bucket.Limit{Name: l.Name, Period: l.Period, Entity: entity, Kind: l.Kind, Lost: l.Lost}
+	if l.Kind == bucket.CalendarWindow {
+		b.Max, b.Bounds = l.Max, l.Window.Bounds(now)
+	} else {
+		b.Rate, b.Per, b.Burst = l.Rate, l.Per, l.Burst
+	}
+	return b
+}
+
+// capacity is the most that a limit ever has to give.
+func capacity(l *config.Limit) bucket.Amount {
+	if l.Kind == bucket.CalendarWindow {
+		return l.Max
+	}
+	return l.Burst
+}
+
+// Edited is the body with all edits made; the body itself if there are none.
+func (p *Plan) Edited(body []byte) []byte {
+	if len(p.Edits) == 0 {
+		return body
+	}
+	size := len(body)
+	for _, e := range p.Edits {
+		size += len(e.With)
+	}
+	out := make([]byte, 0, size)
+	var from int64
+	for _, e := range p.Edits {
+		if e.At.Start < from || e.At.End < e.At.Start || e.At.End > int64(len(body)) {
+			continue // not a range of this body
+		}
+		out = append(out, body[from:e.At.Start]...)
+		out = append(out, e.With...)
+		from = e.At.End
+	}
+	return append(out, body[from:]...)
+}
+
+// quoted is s as a JSON string.
+func quoted(s string) []byte {
+	const hex = "0123456789abcdef"
+	out := append(make([]byte, 0, len(s)+2), '"')
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			out = append(out, '\\', c)
+		case c < ' ':
+			out = append(out, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		default:
+			out = append(out, c)
+		}
+	}
+	return append(out, '"')
+}

@@ -1,0 +1,116 @@
+package plan
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/emmer-proxy/emmer/plugin/config"
+	"github.com/emmer-proxy/emmer/plugin/dialect"
+)
+
+// shown is a caller's text as a message may repeat it: short, quoted, printable.
+func shown(s string) string {
+	const most = 64
+	if len(s) > most {
+		cut := most
+		for cut > 0 && !utf8.RuneStart(s[cut]) {
+			cut--
+		}
+		s = s[:cut] + "..."
+	}
+	return strconv.Quote(s)
+}
+
+// FromFault is the refusal of a body that can't be read.
+func FromFault(f *dialect.Fault) dialect.Refusal {
+	r := dialect.Refusal{Reason: dialect.BadRequest, Status: f.Status, Code: f.Code, Param: f.Param, Message: f.Message}
+	if f.Status == 413 {
+		r.Reason = dialect.TooLarge
+	}
+	return r
+}
+
+// UnknownRoute refuses a path that no dialect knows, where the configuration says so.
+func UnknownRoute() dialect.Refusal {
+	return dialect.Refusal{Reason: dialect.NotFound, Code: "unknown_route",
+		Message: "This path is not a call that can be metered here, so it is not forwarded."}
+}
+
+// BodyTooLarge refuses a body of more than the bytes that may be held.
+func BodyTooLarge(most int) dialect.Refusal {
+	return dialect.Refusal{Reason: dialect.TooLarge, Code: "request_too_large",
+		Message: "The request body is larger than the " + strconv.Itoa(most) + " bytes that are accepted here. Send a shorter one."}
+}
+
+// BodyMissing refuses a call of a metered API that has no body.
+func BodyMissing() dialect.Refusal {
+	return dialect.Refusal{Reason: dialect.BadRequest, Code: "missing_body",
+		Message: "The request has no body. Send a JSON object."}
+}
+
+// UnsupportedEncoding refuses a body in a content coding that can't be read.
+func UnsupportedEncoding(coding string) dialect.Refusal {
+	return dialect.Refusal{Reason: dialect.Unsupported, Code: "unsupported_content_encoding",
+		Message: "The content-encoding " + shown(coding) + " can't be read here. Send the body without one."}
+}
+
+// UnsupportedType refuses a body of a media type that can't be read.
+func UnsupportedType(contentType string) dialect.Refusal {
+	return dialect.Refusal{Reason: dialect.Unsupported, Code: "unsupported_media_type",
+		Message: "The content-type " + shown(contentType) + " can't be read here. Send application/json."}
+}
+
+// TrailersRefused refuses a request with trailers where they can't be forwarded safely.
+func TrailersRefused() dialect.Refusal {
+	return dialect.Refusal{Reason: dialect.BadRequest, Code: "trailers_not_supported",
+		Message: "Requests with trailers can't be forwarded here. Send the request without them."}
+}
+
+// Misconfigured refuses because the filter's other entry is missing or in another VM.
+func Misconfigured() dialect.Refusal {
+	return dialect.Refusal{Reason: dialect.Unavailable, Code: "gateway_not_ready",
+		Message: "The gateway is not set up to check this call, or is being updated. Try again."}
+}
+
+// Internal refuses after a fault of the filter itself.
+func Internal() dialect.Refusal {
+	return dialect.Refusal{Reason: dialect.Internal, Code: "internal_error",
+		Message: "The gateway failed to check this call. It was not forwarded."}
+}
+
+func unavailable() dialect.Refusal {
+	return dialect.Refusal{Reason: dialect.Unavailable, Code: "limits_unavailable",
+		Message: "The limits of this call can't be checked right now, so it is not forwarded. Try again."}
+}
+
+func missing(id *config.Identity) *dialect.Refusal {
+	var from []string
+	for _, s := range id.Sources {
+		switch {
+		case s.Header != "":
+			from = append(from, "header "+s.Header)
+		case s.Query != "":
+			from = append(from, "query parameter "+s.Query)
+		case s.Claim > 0:
+			from = append(from, "a claim of a verified token")
+		}
+	}
+	return &dialect.Refusal{Reason: dialect.Unauthorized, Code: "missing_identity",
+		Message: "The call doesn't say its " + id.Name + ", which comes from " + strings.Join(from, " or ") + "."}
+}
+
+func notAllowed(name string) *dialect.Refusal {
+	return &dialect.Refusal{Reason: dialect.Unauthorized, Status: 403, Code: "identity_not_allowed",
+		Message: "The call's " + name + " is not one that it may use."}
+}
+
+func malformed(header, scheme string) *dialect.Refusal {
+	return &dialect.Refusal{Reason: dialect.Unauthorized, Code: "malformed_credentials",
+		Message: "The header " + header + " must be " + scheme + ", a space and one token."}
+}
+
+func conflict(what string) *dialect.Refusal {
+	return &dialect.Refusal{Reason: dialect.BadRequest, Code: "conflicting_identity",
+		Message: "The " + what + " comes with different values. Send it once."}
+}

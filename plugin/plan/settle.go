@@ -1,0 +1,63 @@
+package plan
+
+import (
+	"github.com/emmer-proxy/emmer/bucket"
+	"github.com/emmer-proxy/emmer/plugin/dialect"
+)
+
+// Actual is what the call took from each limit, in the order of Items. It counts as one request.
+// Numbers that no call can have become the nearest that one can.
+func (p *Plan) Actual(u dialect.Usage) []bucket.Item {
+	u = p.reported(u)
+	items := p.Nothing()
+	for i := range items {
+		// A cost above what a store can keep is kept as the most that it can.
+		items[i].Amount, _ = p.amount(p.Limits[i].Count, u)
+	}
+	return items
+}
+
+// Nothing gives back all that was reserved: the order of Items with amounts of 0.
+func (p *Plan) Nothing() []bucket.Item {
+	items := make([]bucket.Item, len(p.Items))
+	for i := range p.Items {
+		items[i].Limit = p.Items[i].Limit
+	}
+	return items
+}
+
+// Cost is what a usage costs; false without a price.
+func (p *Plan) Cost(u dialect.Usage) (bucket.Money, bool) {
+	return p.cost(p.reported(u))
+}
+
+// reported adds cached input to the input where the target reports them apart.
+func (p *Plan) reported(u dialect.Usage) dialect.Usage {
+	u = dialect.Usage{Input: capped(u.Input), CachedInput: capped(u.CachedInput), Output: capped(u.Output)}
+	if p.Target != nil && !p.Target.CachedInInput {
+		u.Input = plus(u.Input, u.CachedInput)
+	}
+	u.CachedInput = min(u.CachedInput, u.Input)
+	return u
+}
+
+// Estimate is the usage of a call whose provider reported none: the estimated prompt, and what was
+// counted of the answer.
+func (p *Plan) Estimate(out bucket.Tokens) dialect.Usage {
+	return dialect.Usage{Input: p.Input, Output: capped(out)}
+}
+
+// Output counts what a model produced. It keeps no text, so its size doesn't grow with the answer.
+type Output struct{ texts counter }
+
+// NewOutput makes a sink for the answer's meter that counts with the model's encoding.
+func (p *Plan) NewOutput() *Output {
+	return &Output{counter{tokens: p.Model.Encoding.NewCounter()}}
+}
+
+// Text takes the next piece of a text.
+func (o *Output) Text(p []byte, last bool) { o.texts.Text(p, last) }
+
+// Tokens is the count so far. It ends a text of which not all has come: what comes later counts as
+// a new one, which may make the count higher by a token, never lower.
+func (o *Output) Tokens() bucket.Tokens { return o.texts.total() }
