@@ -1,0 +1,127 @@
+// Package core decides: events in, effects out. A Stream is one exchange between a client and a
+// provider; a Worker is what outlives exchanges in one VM (the outbox of settlements, leases to
+// renew, the table of kill flags).
+//
+// It knows nothing of the host's API, of sockets or of clocks: every event carries the time.
+// Duties of its caller, in order:
+//   - give every callback of the host as one event, and apply the effects in the order given;
+//   - return "stop" from the callback if Hold is among them, "continue" if not;
+//   - answer every Call with exactly one StoreReply or StoreUnsent of the same Tag, unless the
+//     exchange ended first;
+//   - hand every Tell to the Worker, and call the Worker about every 50 ms with a Tick;
+//   - never run two resumes, replies or closes in one callback of the host (the second in a later one),
+//     nor a resume inside a callback of the exchange itself.
+package core
+
+import (
+	"github.com/emmer-proxy/emmer/bucket"
+	"github.com/emmer-proxy/emmer/plugin/callout"
+	"github.com/emmer-proxy/emmer/plugin/dialect"
+	"github.com/emmer-proxy/emmer/plugin/plan"
+)
+
+// EventKind names what happened.
+type EventKind uint8
+
+// Events of a Stream.
+const (
+	RequestHeaders   EventKind = iota + 1 // Head, End, GateInVM, Cluster
+	RequestBody                           // Size so far; with End also Body, whole
+	RequestTrailers                       // Body, whole: trailers end a body that had no End
+	GateHeaders                           // the second entry reached its header callback
+	StoreReply                            // Tag, Reply
+	StoreUnsent                           // Tag: the host would not send the call
+	ResponseHeaders                       // Response, End
+	ResponseBody                          // Body is this piece, End
+	ResponseTrailers                      //
+	StreamDone                            // the exchange is over, however it ended
+	Recovered                             // a fault of the filter was caught in this exchange; OnRequest if it can still be answered
+)
+
+// Events of a Worker, beside StoreReply and StoreUnsent.
+const (
+	Tick         EventKind = iota + 32 // Shared, Version: what the workers share about kill flags
+	Flush                              // the callback that a Wake asked for
+	Settle                             // Job
+	LeaseTaken                         // Job.ID, Job.Reserved: a granted reservation to keep alive
+	KillSeen                           // Flag: a script's answer named a kill flag
+	SharedStored                       // OK: whether the ShareIf was stored
+	Shutdown                           // the plugin ends; Drained answers when nothing is left to send
+)
+
+// Event is one thing that happened. Fields beside Kind and Now are those that the kind names.
+type Event struct {
+	Kind EventKind
+	Now  bucket.Millis
+	End  bool // nothing of this body follows
+
+	Head     plan.Head
+	GateInVM bool   // a root context of the gate lives in this VM
+	Cluster  string // the store's cluster as a property of this request, where configured so
+	Size     int
+	Body     []byte // valid during Step only
+	Response dialect.ResponseHead
+
+	Tag   uint64
+	Reply callout.Reply
+
+	Job  *Job
+	Flag KillFlag
+
+	Shared  []byte
+	Version uint32
+	OK      bool
+}
+
+// EffectKind names what is to be done.
+type EffectKind uint8
+
+const (
+	Hold              EffectKind = iota + 1 // return "stop" from this callback
+	Call                                    // send Request to Cluster within Timeout; Tag comes back
+	SetHeader                               // request header Name = Value, at the gate if AtGate
+	RemoveHeader                            // request header Name
+	SetResponseHeader                       // Name = Value
+	ReplaceBody                             // the request body becomes Body
+	Answer                                  // local reply: Status, Headers, Body
+	ResumeRequest                           // let go what this entry holds
+	ResumeGate                              // let go what the gate holds
+	SetState                                // filter state Name = Body, for access logs
+	Count                                   // counter Name += N
+	Log                                     // a line for the operator: Value
+	Tell                                    // an event for the Worker
+	Wake                                    // call the Worker with Flush in a callback of its own, soon
+	ShareIf                                 // store Body as shared data Name if its version is still Version; answer SharedStored
+	Share                                   // store Body as shared data Name
+	Drained                                 // nothing is left to send: the plugin may end
+)
+
+// Effect is one thing to do. Fields beside Kind are those that the kind names.
+type Effect struct {
+	Kind    EffectKind
+	AtGate  bool
+	Name    string
+	Value   string
+	N       int64
+	Status  int
+	Headers [][2]string
+	Body    []byte
+	Version uint32
+
+	Tag     uint64
+	Cluster string
+	Request callout.Request
+	Timeout bucket.Millis
+
+	Event Event
+}
+
+// effects collects what one step asks for.
+type effects []Effect
+
+func (f *effects) add(e Effect)         { *f = append(*f, e) }
+func (f *effects) count(name string)    { f.add(Effect{Kind: Count, Name: name, N: 1}) }
+func (f *effects) log(text string)      { f.add(Effect{Kind: Log, Value: text}) }
+func (f *effects) tell(e Event)         { f.add(Effect{Kind: Tell, Event: e}) }
+func (f *effects) hold()                { f.add(Effect{Kind: Hold}) }
+func (f *effects) remove(header string) { f.add(Effect{Kind: RemoveHeader, Name: header}) }

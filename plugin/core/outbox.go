@@ -1,0 +1,79 @@
+package core
+
+import "github.com/emmer-proxy/emmer/bucket"
+
+// Job is a settlement to be booked, or a granted reservation to be kept alive.
+type Job struct {
+	ID       string
+	Cluster  string
+	Items    []bucket.Item
+	Deadline bucket.Millis // of the lease, by the store's clock; 0 = unknown
+
+	since, at bucket.Millis // when it was put in, when it is due
+	tries     int
+}
+
+// outbox holds the settlements that the store has not confirmed. Its order is that of arrival,
+// save for repetitions, which wait.
+type outbox struct {
+	ready   []*Job // first come first served
+	waiting []*Job // to be repeated at .at
+	flight  int
+}
+
+const (
+	outboxCap    = 8192 // jobs; some 300 bytes each with two limits
+	outboxFlight = 32   // calls at a time, so that a slow store is not flooded
+
+	retryFirst bucket.Millis = 100
+	retryMost  bucket.Millis = 5000
+)
+
+func (o *outbox) empty() bool { return len(o.ready)+len(o.waiting)+o.flight == 0 }
+
+func (o *outbox) put(j *Job, now bucket.Millis) bool {
+	if len(o.ready)+len(o.waiting)+o.flight >= outboxCap {
+		return false
+	}
+	j.since = now
+	o.ready = append(o.ready, j)
+	return true
+}
+
+// due takes the next job to send, or nil.
+func (o *outbox) due(now bucket.Millis) *Job {
+	if o.flight >= outboxFlight {
+		return nil
+	}
+	for i, j := range o.waiting {
+		if j.at <= now {
+			o.waiting = append(o.waiting[:i], o.waiting[i+1:]...)
+			o.flight++
+			return j
+		}
+	}
+	if len(o.ready) == 0 {
+		return nil
+	}
+	j := o.ready[0]
+	o.ready[0] = nil
+	o.ready = o.ready[1:]
+	o.flight++
+	return j
+}
+
+func (o *outbox) done(*Job) { o.flight-- }
+
+// retry puts a job in flight back to be sent later, with doubling pauses. False: it is older than
+// most and was given up.
+func (o *outbox) retry(j *Job, now, most bucket.Millis) bool {
+	o.flight--
+	if now-j.since > most {
+		return false
+	}
+	pause := min(retryMost, retryFirst<<min(j.tries, 6))
+	j.tries++
+	j.at = now + pause
+	o.waiting = append(o.waiting, j)
+	return true
+}

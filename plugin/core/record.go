@@ -1,0 +1,106 @@
+package core
+
+import (
+	"strconv"
+
+	"github.com/emmer-proxy/emmer/bucket"
+	"github.com/emmer-proxy/emmer/plugin/dialect"
+)
+
+// record is what the access log is told of one exchange.
+type record struct {
+	dialect  string
+	decision string
+	code     string // of a refusal
+	limit    string
+	retry    bucket.Millis
+	status   int
+	settled  string // usage, estimate, refund, cancelled
+	usage    dialect.Usage
+	actual   []bucket.Item
+}
+
+// json is one flat JSON object of strings and integers: every name is written in the README's
+// table of log fields. Amounts of money are in nano-units.
+func (r *record) json(s *Stream) []byte {
+	w := flat{b: make([]byte, 0, 512)}
+	w.text("rid", s.id)
+	w.text("d", r.decision)
+	w.text("dialect", r.dialect)
+	if r.code != "" {
+		w.text("code", r.code)
+	}
+	if r.limit != "" {
+		w.text("limit", r.limit)
+	}
+	if r.retry > 0 {
+		w.number("retry_ms", int64(r.retry))
+	}
+	for i, v := range s.caller.Values {
+		w.text("id_"+s.w.config.Identities[i].Name, v)
+	}
+	if p := s.plan; p != nil && p.Model != nil && p.Target != nil {
+		w.text("model", p.Model.Name)
+		w.text("target", p.Target.Name)
+		w.number("reserved", int64(p.Input+p.Output))
+		if r.settled == "usage" || r.settled == "estimate" {
+			w.number("in", int64(r.usage.Input))
+			w.number("cached", int64(r.usage.CachedInput))
+			w.number("out", int64(r.usage.Output))
+			if cost, ok := p.Cost(r.usage); ok {
+				w.number("cost", int64(cost))
+			}
+		}
+		for i := range s.reply.Remaining {
+			if i < len(r.actual) && i < len(p.Items) {
+				w.number("left_"+p.Limits[i].Name, int64(s.reply.Remaining[i]+p.Items[i].Amount-r.actual[i].Amount))
+			} else if i < len(p.Limits) {
+				w.number("left_"+p.Limits[i].Name, int64(s.reply.Remaining[i]))
+			}
+		}
+	}
+	if r.settled != "" {
+		w.text("settled", r.settled)
+	}
+	return append(w.b, '}')
+}
+
+// flat writes a flat JSON object.
+type flat struct{ b []byte }
+
+func (w *flat) name(n string) {
+	if len(w.b) == 0 {
+		w.b = append(w.b, '{')
+	} else {
+		w.b = append(w.b, ',')
+	}
+	w.quote(n)
+	w.b = append(w.b, ':')
+}
+
+func (w *flat) number(n string, v int64) {
+	w.name(n)
+	w.b = strconv.AppendInt(w.b, v, 10)
+}
+
+func (w *flat) text(n, v string) {
+	w.name(n)
+	w.quote(v)
+}
+
+// quote writes a JSON string. Bytes above ASCII become '?': a log line is no place for a client's
+// text to hide in.
+func (w *flat) quote(v string) {
+	w.b = append(w.b, '"')
+	for i := 0; i < len(v) && i < 256; i++ {
+		switch c := v[i]; {
+		case c == '"' || c == '\\':
+			w.b = append(w.b, '\\', c)
+		case c < 0x20 || c > 0x7e:
+			w.b = append(w.b, '?')
+		default:
+			w.b = append(w.b, c)
+		}
+	}
+	w.b = append(w.b, '"')
+}

@@ -1,0 +1,143 @@
+package core
+
+import (
+	"github.com/emmer-proxy/emmer/bucket"
+	"github.com/emmer-proxy/emmer/plugin/dialect"
+	"github.com/emmer-proxy/emmer/plugin/plan"
+)
+
+func (s *Stream) onResponseHeaders(e Event, fx *effects) {
+	switch s.state {
+	case Reading, Deciding:
+		// Another filter or the host itself answered before the decision.
+		s.state = Preempted
+		s.record.decision = "preempted"
+		return
+	case Forwarded:
+	default:
+		return
+	}
+	s.state = Responding
+	s.record.status = e.Response.Status
+	s.output = s.plan.NewOutput()
+	s.meter = s.dialect.NewMeter(e.Response, s.output)
+	if s.leased {
+		for _, h := range s.plan.Headers(s.reply) {
+			fx.add(Effect{Kind: SetResponseHeader, Name: h[0], Value: h[1]})
+		}
+	}
+	if s.record.decision != plan.Granted || !s.leased {
+		fx.add(Effect{Kind: SetResponseHeader, Name: "x-emmer-decision", Value: s.record.decision})
+	}
+	if e.End {
+		// HEAD, 204 and 304 have no body callback.
+		s.finish(e.Now, true, fx)
+	}
+}
+
+func (s *Stream) onResponseBody(e Event, fx *effects) {
+	if s.state != Responding {
+		return
+	}
+	if len(e.Body) > 0 {
+		s.meter.Write(e.Body)
+	}
+	if e.End {
+		s.finish(e.Now, true, fx)
+	}
+}
+
+// Metering says whether response bytes are still wanted.
+func (s *Stream) Metering() bool {
+	return s.state == Responding && !s.meter.Opaque()
+}
+
+// finish ends the metering of an answer. whole: the provider ended it, not an abort.
+func (s *Stream) finish(now bucket.Millis, whole bool, fx *effects) {
+	s.meter.Close()
+	s.settle(now, whole, fx)
+	s.state = Answered
+}
+
+func (s *Stream) onDone(e Event, fx *effects) {
+	switch s.state {
+	case Deciding, Preempted:
+		s.cancel(e.Now, fx)
+		if s.state == Deciding {
+			s.record.decision = "aborted"
+			fx.count("emmer.aborted_undecided")
+		}
+	case Reading:
+		s.record.decision = "aborted"
+	case Forwarded:
+		// The client left before the answer began. The provider had the prompt.
+		s.settle(e.Now, false, fx)
+	case Responding:
+		s.finish(e.Now, false, fx)
+	}
+	if s.state != Passing && s.state != Fresh {
+		fx.add(Effect{Kind: SetState, Name: "emmer", Body: s.record.json(s)})
+	}
+	s.state = Closed
+}
+
+// cancel gives back a reservation whose call never went upstream. It is also right where the
+// reserve's outcome is unknown: the id is then closed for a reserve that arrives later.
+func (s *Stream) cancel(now bucket.Millis, fx *effects) {
+	if s.settled || !s.reserved {
+		return
+	}
+	s.settled = true
+	s.record.settled = "cancelled"
+	s.enqueue(now, s.plan.Nothing(), fx)
+}
+
+// settle books what the call truly used, once.
+func (s *Stream) settle(now bucket.Millis, whole bool, fx *effects) {
+	if s.settled {
+		return
+	}
+	s.settled = true
+	usage, how := s.truth(whole)
+	s.record.usage, s.record.settled = usage, how
+	if how == "estimate" {
+		fx.count("emmer.estimated")
+	}
+	if !s.reserved {
+		return // no limit applied
+	}
+	items := s.plan.Actual(usage)
+	s.record.actual = items
+	s.enqueue(now, items, fx)
+}
+
+// truth is the usage to book: the provider's figure if it gave one, nothing for an error without
+// output, else the estimate of the prompt plus what was seen of the answer.
+func (s *Stream) truth(whole bool) (dialect.Usage, string) {
+	if s.meter == nil {
+		return s.plan.Estimate(0), "estimate"
+	}
+	seen := s.output.Tokens()
+	if u, ok := s.meter.Usage(); ok {
+		if !whole && !s.meter.Finished() && seen > u.Output {
+			// A running figure of a stream that was cut: more was delivered than it says.
+			u.Output = seen
+			return u, "estimate"
+		}
+		return u, "usage"
+	}
+	switch {
+	case s.meter.Failed() && !s.meter.Produced():
+		return dialect.Usage{}, "refund"
+	case s.meter.Opaque():
+		// Unreadable (compressed against our request): the worst case that was reserved.
+		return s.plan.Estimate(s.plan.Output), "estimate"
+	}
+	return s.plan.Estimate(seen), "estimate"
+}
+
+func (s *Stream) enqueue(now bucket.Millis, items []bucket.Item, fx *effects) {
+	fx.tell(Event{Kind: Settle, Now: now, Job: &Job{
+		ID: s.id, Cluster: s.cluster, Items: items, Deadline: s.reply.Deadline,
+	}})
+}

@@ -1,0 +1,448 @@
+package core
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/emmer-proxy/emmer/bucket"
+	"github.com/emmer-proxy/emmer/bucket/script"
+	"github.com/emmer-proxy/emmer/plugin/callout"
+	"github.com/emmer-proxy/emmer/plugin/config"
+	"github.com/emmer-proxy/emmer/plugin/dialect"
+	"github.com/emmer-proxy/emmer/plugin/plan"
+)
+
+// State is where an exchange stands.
+type State uint8
+
+const (
+	Fresh      State = iota // nothing seen yet
+	Passing                 // not a call of ours: out of the way for good
+	Reading                 // the request body is being collected
+	Deciding                // the store was asked
+	Forwarded               // the call went upstream, its answer has not begun
+	Responding              // the answer flows past the meter
+	Answered                // the metered answer is whole and settled
+	Refused                 // we sent the answer ourselves
+	Preempted               // another filter answered before we decided
+	Closed                  // over
+)
+
+var stateNames = [...]string{"fresh", "passing", "reading", "deciding", "forwarded", "responding", "answered", "refused", "preempted", "closed"}
+
+func (s State) String() string { return stateNames[s] }
+
+// Stream is one exchange. Its zero value is not usable; see Worker.NewStream.
+type Stream struct {
+	w     *Worker
+	id    string // of the reservation
+	state State
+
+	gate     bool // there is a gate to hold the headers
+	gateHeld bool // it holds them now
+	kept     bool // this entry holds the body, or the headers of a bodiless request
+	bodiless bool
+	hadSize  bool // the client sent content-length, which was removed
+	sent     bool // headers went to the router: edits are over
+	edits    [][2]string
+	edited   []byte // the body to send instead, until the grant
+
+	dialect dialect.Dialect
+	caller  plan.Caller
+	cluster string
+	plan    *plan.Plan
+
+	call     script.Call
+	askedAt  bucket.Millis
+	deadline bucket.Millis // of the calls for one decision
+	full     bool          // the script's whole text was sent
+	asking   bool          // an answer of the store is awaited
+	reserved bool          // the store holds, or may hold, a reservation of ours
+	leased   bool          // the Worker keeps it alive
+	reply    bucket.ReserveReply
+
+	meter   dialect.Meter
+	output  *plan.Output
+	settled bool
+	record  record
+}
+
+// State is where the exchange stands.
+func (s *Stream) State() State { return s.state }
+
+// Step takes one event and says what is to be done.
+func (s *Stream) Step(e Event) []Effect {
+	var fx effects
+	switch e.Kind {
+	case RequestHeaders:
+		if s.state == Fresh {
+			s.onRequestHeaders(e, &fx)
+		}
+	case RequestBody, RequestTrailers:
+		s.onRequestBody(e, &fx)
+	case GateHeaders:
+		s.onGateHeaders(&fx)
+	case StoreReply, StoreUnsent:
+		s.onStore(e, &fx)
+	case ResponseHeaders:
+		s.onResponseHeaders(e, &fx)
+	case ResponseBody:
+		s.onResponseBody(e, &fx)
+	case ResponseTrailers:
+		if s.state == Responding {
+			s.finish(e.Now, true, &fx)
+		}
+	case StreamDone:
+		s.onDone(e, &fx)
+	case Recovered:
+		s.onRecovered(e, &fx)
+	}
+	return fx
+}
+
+func (s *Stream) onRequestHeaders(e Event, fx *effects) {
+	c := s.w.config
+	d, ok := dialect.Recognise(e.Head.Method, e.Head.Path)
+	if !ok {
+		if c.UnknownRoute == config.Deny && dialect.LLMPath(e.Head.Path) {
+			s.refuse(plan.Refuse(nil, plan.UnknownRoute()), fx)
+			return
+		}
+		s.state = Passing
+		return
+	}
+	s.dialect, s.record.dialect = d, d.Name()
+	fx.count("emmer.requests")
+	var length, encoding string
+	for i, h := range e.Head.Headers {
+		name := h[0]
+		switch {
+		case name == "content-length":
+			length = h[1]
+		case name == "content-encoding":
+			encoding = h[1]
+		case strings.HasPrefix(name, "x-emmer-") && !seen(e.Head.Headers[:i], name):
+			// Ours to set; a client that could would choose its own target.
+			fx.remove(name)
+		}
+	}
+	s.gate = c.Hold == config.HoldPair && e.GateInVM
+	if c.Hold == config.HoldPair && !e.GateInVM {
+		fx.count("emmer.mismatch")
+		if c.Mismatch == config.MismatchDeny {
+			fx.log("no emmer.gate in this VM: list it behind emmer with the same module, vm_id and environment, or set hold.mode to flag")
+			s.refuse(plan.Refuse(nil, plan.Misconfigured()), fx)
+			return
+		}
+	}
+	s.cluster = c.Store.Cluster
+	if s.cluster == "" {
+		s.cluster = e.Cluster
+	}
+	who, refusal := plan.Identify(c, e.Head)
+	if refusal != nil {
+		s.refuse(plan.Refuse(nil, *refusal), fx)
+		return
+	}
+	s.caller = who
+	if s.refuseKilled(plan.HeadKills(c, who), e.Now, fx) {
+		return
+	}
+	if encoding != "" && !strings.EqualFold(encoding, "identity") {
+		s.refuse(plan.Refuse(nil, plan.UnsupportedEncoding(encoding)), fx)
+		return
+	}
+	if n, err := strconv.ParseUint(length, 10, 63); err == nil && n > uint64(c.Body.Hold) {
+		s.tooLarge(fx)
+		return
+	}
+	// An answer that we can't read can't be metered.
+	fx.remove("accept-encoding")
+	if length != "" && !e.End {
+		// Envoy never corrects content-length: one that no longer fits the body is request
+		// smuggling on a pooled HTTP/1.1 connection (seen on Envoy 1.40). It is set again, exactly,
+		// when the decision is made and the headers are still held.
+		s.hadSize = true
+		fx.remove("content-length")
+	}
+	s.state = Reading
+	if e.End {
+		s.bodiless = true
+		s.decide(nil, e.Now, fx)
+		return
+	}
+	if c.Hold == config.HoldFlag {
+		fx.hold()
+	}
+}
+
+func seen(headers [][2]string, name string) bool {
+	for _, h := range headers {
+		if h[0] == name {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Stream) tooLarge(fx *effects) {
+	s.refuse(plan.Refuse(nil, plan.BodyTooLarge(s.w.config.Body.Hold)), fx)
+}
+
+func (s *Stream) onRequestBody(e Event, fx *effects) {
+	switch s.state {
+	case Reading:
+		switch {
+		case e.Size > s.w.config.Body.Hold || len(e.Body) > s.w.config.Body.Hold:
+			s.tooLarge(fx)
+		case e.Kind == RequestBody && !e.End:
+			fx.hold()
+		default:
+			s.decideBody(e, fx)
+		}
+	case Deciding:
+		// More after the end can't be; trailers that follow a kept body wait with it.
+		if s.kept {
+			fx.hold()
+		}
+	case Refused:
+		fx.hold()
+	}
+}
+
+// decideBody decides at the end of a body. After trailers the length is not stated again: a
+// message with both would have to choose.
+func (s *Stream) decideBody(e Event, fx *effects) {
+	if e.Kind == RequestTrailers {
+		s.hadSize = false
+	}
+	s.decide(e.Body, e.Now, fx)
+}
+
+// decide plans the call and asks the store. It runs inside a callback of the exchange.
+func (s *Stream) decide(body []byte, now bucket.Millis, fx *effects) {
+	c := s.w.config
+	if len(body) == 0 {
+		s.refuse(plan.Refuse(nil, plan.BodyMissing()), fx)
+		return
+	}
+	p, refusal := plan.Build(c, s.dialect, s.caller, body, now)
+	s.plan = p
+	if refusal != nil {
+		s.refuse(plan.Refuse(p, *refusal), fx)
+		return
+	}
+	if s.refuseKilled(p.Kills, now, fx) {
+		return
+	}
+	length := len(body)
+	if len(p.Edits) > 0 {
+		s.edited = p.Edited(body)
+		length = len(s.edited)
+	}
+	if s.hadSize {
+		s.edits = append(s.edits, [2]string{"content-length", strconv.Itoa(length)})
+	}
+	if len(c.Targets) > 0 {
+		s.edits = append(s.edits, [2]string{"x-emmer-target", p.Target.Name})
+	}
+	if len(p.Items) == 0 {
+		s.record.decision = plan.Granted
+		s.grant(true, fx)
+		return
+	}
+	call, err := s.w.layout.Reserve(bucket.ReserveRequest{
+		ID: s.id, Lease: c.Lease.For, Keep: c.Lease.Keep, Cell: c.Lease.Cell, Kills: p.Kills, Items: p.Items,
+	}, "r."+s.id)
+	if err != nil {
+		fx.log("reserve: " + err.Error())
+		s.broken(callout.Reply{Class: callout.Misconfigured, Error: err.Error()}, true, fx)
+		return
+	}
+	s.call, s.state = call, Deciding
+	s.askedAt, s.deadline = now, now+c.Store.Timeout
+	s.ask(false, c.Store.Timeout, fx)
+	// Where the gate holds the headers and nothing is left to edit, the body is handed over to it:
+	// one resume instead of two. A gate that was not reached yet may not exist on this chain.
+	if !(s.gateHeld && s.edited == nil) {
+		s.kept = true
+		fx.hold()
+	}
+}
+
+func (s *Stream) ask(full bool, timeout bucket.Millis, fx *effects) {
+	s.asking, s.reserved = true, true
+	fx.add(Effect{Kind: Call, Tag: 0, Cluster: s.cluster, Request: s.w.store.Script(s.call, full), Timeout: timeout})
+}
+
+func (s *Stream) onGateHeaders(fx *effects) {
+	switch s.state {
+	case Reading, Deciding:
+		s.gateHeld = true
+		fx.hold()
+	case Forwarded:
+		s.applyEdits(true, fx)
+	case Refused, Preempted, Closed:
+		fx.hold()
+	}
+}
+
+func (s *Stream) onStore(e Event, fx *effects) {
+	if !s.asking {
+		return
+	}
+	s.asking = false
+	reply := e.Reply
+	if e.Kind == StoreUnsent {
+		reply = callout.Reply{Class: callout.Unsent, Error: "the host did not send the call to cluster " + s.cluster + ": it is unknown, has no healthy host or is full"}
+		s.reserved = s.full // after NOSCRIPT nothing was done either, but a cancel costs little
+	}
+	if reply.Class == callout.NoScript && !s.full && s.state == Deciding {
+		if left := s.deadline - e.Now; left > 0 {
+			s.full = true
+			fx.count("emmer.script_loaded")
+			s.ask(true, left, fx)
+			return
+		}
+		reply.Class = callout.Unavailable
+	}
+	if reply.Class == callout.NoScript {
+		reply.Class = callout.Unavailable
+	}
+	if s.state != Deciding {
+		// The exchange went on without us; give back what may have been taken.
+		s.cancel(e.Now, fx)
+		return
+	}
+	if reply.Class != callout.OK {
+		s.broken(reply, false, fx)
+		return
+	}
+	got, err := script.DecodeReserve(s.call, reply.Values)
+	if err != nil {
+		s.broken(callout.Reply{Class: callout.Unavailable, Error: err.Error()}, false, fx)
+		return
+	}
+	s.reply = got
+	switch got.Outcome {
+	case bucket.Granted, bucket.Replayed:
+		s.record.decision = plan.Granted
+		s.leased = true
+		fx.tell(Event{Kind: LeaseTaken, Now: e.Now, Job: &Job{ID: s.id, Cluster: s.cluster, Items: s.plan.Items}})
+		s.grant(false, fx)
+	case bucket.Settled:
+		s.broken(callout.Reply{Class: callout.Unavailable, Error: "the reservation was cancelled before it was made"}, false, fx)
+	default:
+		s.reserved = false
+		s.deny(got, fx)
+	}
+}
+
+// deny refuses by a store's answer.
+func (s *Stream) deny(got bucket.ReserveReply, fx *effects) {
+	if got.Outcome == bucket.Killed && got.By >= 0 && got.By < len(s.plan.Kills) {
+		if f, ok := parseFlag(s.plan.Kills[got.By], got.Reason); ok {
+			fx.tell(Event{Kind: KillSeen, Flag: f})
+		}
+	}
+	s.refuse(s.plan.Deny(s.w.config, got), fx)
+}
+
+// refuseKilled refuses by this worker's own table of kill flags, without asking the store.
+func (s *Stream) refuseKilled(fields []string, now bucket.Millis, fx *effects) bool {
+	f, ok := s.w.kills.find(fields, now)
+	if !ok {
+		return false
+	}
+	fx.count("emmer.killed_locally")
+	s.refuse(plan.KilledLocally(f.Field, f.Value), fx)
+	return true
+}
+
+// broken applies the failure policy: the store gave no usable answer.
+func (s *Stream) broken(r callout.Reply, inCallback bool, fx *effects) {
+	fx.count("emmer.store_" + r.Class.String())
+	if r.Class == callout.Misconfigured {
+		fx.log("store: " + r.Error)
+	}
+	if s.plan.Failure == config.FailOpen {
+		// Failure policy open: the call passes and is booked under its id when the store is back.
+		s.record.decision = "passed_open"
+		fx.count("emmer.passed_open")
+		s.reserved = true
+		s.grant(inCallback, fx)
+		return
+	}
+	// Failure policy closed: nothing passes unreserved.
+	s.cancel(s.askedAt, fx)
+	s.refuse(plan.StoreUnavailable(), fx)
+}
+
+// grant lets the request go. inCallback: the request's own callback is running, so that returning
+// from it without Hold is what lets go of this entry.
+func (s *Stream) grant(inCallback bool, fx *effects) {
+	s.state = Forwarded
+	fx.count("emmer.granted")
+	switch {
+	case s.bodiless, !s.gate:
+		s.applyEdits(false, fx)
+	case s.gateHeld:
+		s.applyEdits(true, fx)
+	}
+	if s.edited != nil {
+		fx.add(Effect{Kind: ReplaceBody, Body: s.edited})
+		s.edited = nil
+	}
+	if s.kept && !inCallback {
+		fx.add(Effect{Kind: ResumeRequest})
+	}
+	if s.gateHeld {
+		fx.add(Effect{Kind: ResumeGate})
+	}
+	s.kept, s.gateHeld = false, false
+}
+
+// applyEdits sets the headers that the decision brought, once.
+func (s *Stream) applyEdits(atGate bool, fx *effects) {
+	for _, h := range s.edits {
+		fx.add(Effect{Kind: SetHeader, AtGate: atGate, Name: h[0], Value: h[1]})
+	}
+	s.edits = nil
+}
+
+// refuse answers in place of the provider. At most once: the state it leaves is final.
+func (s *Stream) refuse(d plan.Denial, fx *effects) {
+	s.state = Refused
+	s.edited, s.edits = nil, nil
+	dia := s.dialect
+	if dia == nil {
+		dia = dialect.OpenAIChat
+	}
+	contentType, body := dia.Refusal(d.Refusal)
+	headers := append([][2]string{{"content-type", contentType}}, d.Headers...)
+	s.record.decision, s.record.limit, s.record.retry = d.Decision(), d.Limit, d.Retry
+	s.record.code, s.record.status = d.Refusal.Code, d.Refusal.HTTPStatus()
+	fx.count("emmer.refused")
+	fx.count("emmer." + s.record.decision)
+	fx.add(Effect{Kind: Answer, Status: s.record.status, Headers: headers, Body: body})
+	fx.hold()
+}
+
+// onRecovered answers after a fault of the filter was caught: no stream stays parked.
+func (s *Stream) onRecovered(e Event, fx *effects) {
+	fx.count("emmer.recovered")
+	switch s.state {
+	case Fresh, Reading, Deciding:
+		if s.asking || s.reserved {
+			s.cancel(e.Now, fx)
+		}
+		s.refuse(plan.Refuse(nil, plan.Internal()), fx)
+	case Forwarded:
+		// It may be on its way or still parked: answer, and book the prompt as if it was sent.
+		s.settle(e.Now, false, fx)
+		s.refuse(plan.Refuse(nil, plan.Internal()), fx)
+	case Responding:
+		// The answer flows on unmetered; what was seen so far is booked.
+		s.finish(e.Now, false, fx)
+	}
+}

@@ -1,0 +1,296 @@
+package core
+
+import (
+	"flag"
+	"fmt"
+	"math/rand"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/emmer-proxy/emmer/bucket"
+	"github.com/emmer-proxy/emmer/plugin/callout"
+	"github.com/emmer-proxy/emmer/plugin/dialect"
+	"github.com/emmer-proxy/emmer/plugin/plan"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/transitions.txt; read the diff before you commit it")
+
+// reach brings a new stream into a state, in each hold mode.
+func reach(t *testing.T, w *Worker, pair bool, to State) *Stream {
+	t.Helper()
+	s := w.NewStream(7)
+	step := func(e Event) { s.Step(e) }
+	switch to {
+	case Fresh:
+	case Passing:
+		step(Event{Kind: RequestHeaders, Now: 1000, GateInVM: pair, Head: plan.Head{Method: "GET", Path: "/healthz"}})
+	case Reading:
+		step(headersEvent(pair))
+		if pair {
+			step(Event{Kind: GateHeaders, Now: 1000})
+		}
+	case Refused:
+		step(Event{Kind: RequestHeaders, Now: 1000, GateInVM: pair, Head: plan.Head{Method: "POST", Path: "/v1/chat/completions"}})
+	case Preempted:
+		step(headersEvent(pair))
+		step(responseEvent())
+	case Deciding, Forwarded, Responding, Answered, Closed:
+		s = reach(t, w, pair, Reading)
+		step(bodyEvent(chat))
+		if to == Deciding {
+			break
+		}
+		step(reply(t, s, bucket.Granted))
+		if to == Forwarded {
+			break
+		}
+		step(responseEvent())
+		if to == Responding {
+			break
+		}
+		step(Event{Kind: ResponseBody, Now: 1200, Body: []byte(answer), End: true})
+		if to == Closed {
+			step(Event{Kind: StreamDone, Now: 1300})
+		}
+	}
+	if s.State() != to {
+		t.Fatalf("wanted %v, reached %v", to, s.State())
+	}
+	return s
+}
+
+// TestEveryPairOfStateAndEvent writes down what each event does in each state, illegal ones
+// included: nothing is implicit.
+func TestEveryPairOfStateAndEvent(t *testing.T) {
+	events := func(s *Stream) []Event {
+		list := []Event{
+			headersEvent(true),
+			{Kind: RequestBody, Now: 1001, Size: 10},
+			bodyEvent(chat),
+			{Kind: RequestTrailers, Now: 1001, Body: []byte(chat), End: true},
+			{Kind: GateHeaders, Now: 1001},
+			{Kind: StoreReply, Now: 1002, Reply: callout.Reply{Class: callout.NoScript}},
+			{Kind: StoreReply, Now: 1002, Reply: callout.Reply{Class: callout.Unavailable}},
+			{Kind: StoreUnsent, Now: 1002},
+			responseEvent(),
+			{Kind: ResponseBody, Now: 1200, Body: []byte(answer)},
+			{Kind: ResponseBody, Now: 1200, Body: []byte(answer), End: true},
+			{Kind: ResponseTrailers, Now: 1200, End: true},
+			{Kind: Recovered, Now: 1250},
+			{Kind: StreamDone, Now: 1300},
+		}
+		if s.plan != nil && s.call.Script != nil {
+			list = append(list, reply(t, s, bucket.Granted), reply(t, s, bucket.Denied), reply(t, s, bucket.Killed), reply(t, s, bucket.NeverFits), reply(t, s, bucket.Settled))
+		}
+		return list
+	}
+	var out strings.Builder
+	for _, mode := range []string{"pair", "flag"} {
+		for st := Fresh; st <= Closed; st++ {
+			w := newWorker(t, mode, "closed")
+			for i := range events(reach(t, w, mode == "pair", st)) {
+				s := reach(t, newWorker(t, mode, "closed"), mode == "pair", st)
+				e := events(s)[i]
+				name := eventNames[e.Kind]
+				if e.End {
+					name += "/end"
+				}
+				if e.Kind == StoreReply {
+					name += "/" + e.Reply.Class.String()
+					if len(e.Reply.Values) > 0 {
+						name += fmt.Sprintf("(%d)", e.Reply.Values[0].Int)
+					}
+				}
+				fx := s.Step(e)
+				fmt.Fprintf(&out, "%s %-10s %-26s -> %-10s %s\n", mode, st, name, s.State(), kinds(fx))
+			}
+		}
+	}
+	golden(t, "transitions.txt", out.String())
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, w := strings.Split(got, "\n"), strings.Split(string(want), "\n")
+	for i := range max(len(g), len(w)) {
+		var a, b string
+		if i < len(g) {
+			a = g[i]
+		}
+		if i < len(w) {
+			b = w[i]
+		}
+		if a != b {
+			t.Errorf("%s:%d\n got %s\nwant %s", path, i+1, a, b)
+		}
+	}
+}
+
+// TestRandomEventsKeepThePromises throws events in any order at a stream and checks the laws of
+// section "one answer, one settlement": at most one local reply and no resume after it; a
+// reservation that may exist is closed exactly once; nothing traps.
+func TestRandomEventsKeepThePromises(t *testing.T) {
+	for seed := range int64(3000) {
+		r := rand.New(rand.NewSource(seed))
+		mode := []string{"pair", "flag"}[r.Intn(2)]
+		failure := []string{"closed", "open"}[r.Intn(2)]
+		w := newWorker(t, mode, failure)
+		gate := mode == "pair"
+		s := w.NewStream(uint64(seed))
+		answers, settles, resumes, called, granted := 0, 0, 0, false, false
+		apply := func(fx []Effect) {
+			for _, f := range fx {
+				switch f.Kind {
+				case Answer:
+					answers++
+				case ResumeRequest, ResumeGate:
+					resumes++
+					if answers > 0 {
+						t.Fatalf("seed %d: resumed after an answer", seed)
+					}
+				case Call:
+					called = true
+				case Tell:
+					if f.Event.Kind == Settle {
+						settles++
+					}
+					w.Step(f.Event)
+				}
+			}
+		}
+		for range 3 + r.Intn(14) {
+			var e Event
+			switch r.Intn(12) {
+			case 0, 1:
+				e = headersEvent(gate)
+				e.End = r.Intn(8) == 0
+			case 2:
+				e = Event{Kind: RequestBody, Now: 1001, Size: r.Intn(2000)}
+			case 3, 4:
+				e = bodyEvent(chat[:len(chat)-r.Intn(2)])
+			case 5:
+				e = Event{Kind: GateHeaders, Now: 1001}
+			case 6:
+				if s.call.Script == nil {
+					continue
+				}
+				e = reply(t, s, bucket.Outcome(1+r.Intn(6)))
+				granted = granted || s.State() == Deciding && s.asking && bucket.Outcome(e.Reply.Values[0].Int) <= bucket.Replayed
+			case 7:
+				e = Event{Kind: StoreReply, Now: 1002, Reply: callout.Reply{Class: callout.Class(1 + r.Intn(5)), Error: "x"}}
+			case 8:
+				e = Event{Kind: StoreUnsent, Now: 1002}
+			case 9:
+				e = responseEvent()
+				e.Response.Status = []int{200, 500}[r.Intn(2)]
+				e.End = r.Intn(4) == 0
+			case 10:
+				e = Event{Kind: ResponseBody, Now: 1003, Body: []byte(answer[:r.Intn(len(answer))]), End: r.Intn(2) == 0}
+			case 11:
+				e = Event{Kind: []EventKind{ResponseTrailers, Recovered, RequestTrailers}[r.Intn(3)], Now: 1004}
+			}
+			apply(s.Step(e))
+		}
+		apply(s.Step(Event{Kind: StreamDone, Now: 2000}))
+		apply(s.Step(Event{Kind: StreamDone, Now: 2000}))
+		if answers > 1 || settles > 1 {
+			t.Fatalf("seed %d: %d answers, %d settlements", seed, answers, settles)
+		}
+		if granted && settles != 1 {
+			t.Fatalf("seed %d: granted and settled %d times (state %v)", seed, settles, s.State())
+		}
+		if !called && settles > 0 && failure == "closed" {
+			t.Fatalf("seed %d: settled what was never reserved", seed)
+		}
+	}
+}
+
+// TestAnySplitOfAnAnswerSettlesTheSame cuts an answer at every offset.
+func TestAnySplitOfAnAnswerSettlesTheSame(t *testing.T) {
+	stream := "data: {\"choices\":[{\"delta\":{\"content\":\"h\u00e9llo there\"}}]}\r\n\r\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":4}}\n\ndata: [DONE]\n\n"
+	for _, c := range []struct{ kind, body string }{{"application/json", answer}, {"text/event-stream", stream}} {
+		settle := func(cuts ...int) string {
+			s := reach(t, newWorker(t, "flag", "closed"), false, Forwarded)
+			s.Step(Event{Kind: ResponseHeaders, Now: 1100, Response: dialect.ResponseHead{Status: 200, ContentType: c.kind}})
+			at := 0
+			for _, cut := range append(cuts, len(c.body)) {
+				piece := c.body[at:cut]
+				at = cut
+				if fx := s.Step(Event{Kind: ResponseBody, Now: 1200, Body: []byte(piece), End: cut == len(c.body)}); cut == len(c.body) {
+					j := jobOf(t, fx)
+					if j == nil {
+						t.Fatal("not settled at the end of the answer")
+					}
+					return fmt.Sprint(j.Items)
+				}
+			}
+			return ""
+		}
+		want := settle()
+		for i := 1; i < len(c.body); i++ {
+			if got := settle(i); got != want {
+				t.Fatalf("%s cut at %d: %s, whole: %s", c.kind, i, got, want)
+			}
+		}
+	}
+}
+
+func TestAbortMidStreamCostsThePromptAndWhatWasSeen(t *testing.T) {
+	s := reach(t, newWorker(t, "flag", "closed"), false, Forwarded)
+	s.Step(Event{Kind: ResponseHeaders, Now: 1100, Response: dialect.ResponseHead{Status: 200, ContentType: "text/event-stream"}})
+	s.Step(Event{Kind: ResponseBody, Now: 1100, Body: []byte("data: {\"choices\":[{\"delta\":{\"content\":\"one two three four five\"}}]}\n\n")})
+	j := jobOf(t, s.Step(Event{Kind: StreamDone, Now: 1200}))
+	if j == nil {
+		t.Fatal("an aborted stream was not settled")
+	}
+	got, in := j.Items[0].Amount, bucket.Amount(s.plan.Input)
+	if got <= in || got >= s.plan.Items[0].Amount {
+		t.Errorf("settled %d: want more than the prompt (%d) and less than the reservation (%d)", got, in, s.plan.Items[0].Amount)
+	}
+}
+
+func TestTheBodyIsHandedOverOnlyToAGateThatHoldsTheHeaders(t *testing.T) {
+	held := reach(t, newWorker(t, "pair", "closed"), true, Reading)
+	if got := kinds(held.Step(bodyEvent(chat))); got != "call" {
+		t.Errorf("with a gate that holds: %q, want the call and the body let go", got)
+	}
+	s := newWorker(t, "pair", "closed").NewStream(1)
+	s.Step(headersEvent(true))
+	if got := kinds(s.Step(bodyEvent(chat))); got != "call hold" {
+		t.Errorf("with a gate that was not reached: %q, want the body held here", got)
+	}
+}
+
+func TestAnEditedBodyWaitsHereAndLeavesInOrder(t *testing.T) {
+	targets := `{"up": {"provider": "openai", "models": {"m": {"name": "a-much-longer-deployment-name"}}}}`
+	s := reach(t, newWorkerWith(t, "pair", "closed", targets), true, Reading)
+	if got := kinds(s.Step(bodyEvent(chat))); got != "call hold" {
+		t.Errorf("at the end of the body: %q", got)
+	}
+	fx := s.Step(reply(t, s, bucket.Granted))
+	body := strings.Replace(chat, `"m"`, `"a-much-longer-deployment-name"`, 1)
+	want := fmt.Sprintf("tell(lease-taken) set(content-length=%d@gate) set(x-emmer-target=up@gate) replace resume resume-gate", len(body))
+	if got := kinds(fx); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	for _, f := range fx {
+		if f.Kind == ReplaceBody && string(f.Body) != body {
+			t.Errorf("the body became %s", f.Body)
+		}
+	}
+}

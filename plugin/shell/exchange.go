@@ -1,0 +1,324 @@
+package shell
+
+import (
+	"strconv"
+
+	"github.com/proxy-wasm/proxy-wasm-go-sdk/proxywasm"
+	"github.com/proxy-wasm/proxy-wasm-go-sdk/proxywasm/types"
+
+	"github.com/emmer-proxy/emmer/plugin/callout"
+	"github.com/emmer-proxy/emmer/plugin/config"
+	"github.com/emmer-proxy/emmer/plugin/core"
+	"github.com/emmer-proxy/emmer/plugin/dialect"
+	"github.com/emmer-proxy/emmer/plugin/plan"
+)
+
+// exchange is one HTTP stream at the first entry.
+type exchange struct {
+	types.DefaultHttpContext
+	plugin *plugin
+	id     uint32
+	gateID uint32 // context id of the gate's half, 0 if there is none
+	stream *core.Stream
+	own    bool // a callback of this exchange is running
+	spent  bool // this callback of the host has its one deferred action
+	said   bool // a local reply was given to the host
+	gone   bool
+}
+
+// enter begins a callback. own: it is one of this exchange, so that resumes must wait.
+func (x *exchange) enter(own bool) { x.own, x.spent = own, false }
+
+func (x *exchange) OnHttpRequestHeaders(_ int, end bool) (action types.Action) {
+	x.enter(true)
+	defer x.guard("request headers", &action)
+	headers, err := proxywasm.GetHttpRequestHeaders()
+	if err != nil {
+		panic("reading request headers: " + err.Error())
+	}
+	e := core.Event{Kind: core.RequestHeaders, Now: now(), End: end, GateInVM: x.plugin.vm.gates > 0}
+	e.Head = head(headers, x.plugin.config)
+	if path := x.plugin.config.Store.ClusterProperty; len(path) > 0 {
+		cluster, _ := proxywasm.GetProperty(path)
+		e.Cluster = string(cluster)
+	}
+	action = x.step(e)
+	if x.plugin.config.Hold == config.HoldPair {
+		key := core.PairKey(x.plugin.vm.tag, uint64(x.id))
+		if x.stream.State() == core.Passing {
+			key = core.PassKey(x.plugin.vm.tag)
+		}
+		if err := proxywasm.SetProperty([]string{"emmer_pair"}, []byte(key)); err != nil {
+			panic("setting the key of the pair: " + err.Error())
+		}
+	}
+	return action
+}
+
+// head sorts the headers of a request: pseudo-headers apart, the rest in order and repeated as they
+// came.
+func head(headers [][2]string, c *config.Compiled) plan.Head {
+	var h plan.Head
+	h.Headers = headers[:0]
+	for _, kv := range headers {
+		switch {
+		case kv[0] == ":method":
+			h.Method = kv[1]
+		case kv[0] == ":path":
+			h.Path = kv[1]
+		case len(kv[0]) > 0 && kv[0][0] == ':':
+		default:
+			h.Headers = append(h.Headers, kv)
+		}
+	}
+	for _, path := range c.Claims {
+		v, ok := claim(path)
+		h.Claims = append(h.Claims, plan.Claim{Value: v, OK: ok})
+	}
+	return h
+}
+
+func (x *exchange) OnHttpRequestBody(size int, end bool) (action types.Action) {
+	x.enter(true)
+	defer x.guard("request body", &action)
+	e := core.Event{Kind: core.RequestBody, Now: now(), End: end, Size: size}
+	if end && x.stream.State() == core.Reading && size > 0 {
+		e.Body = mustBody(size)
+	}
+	return x.step(e)
+}
+
+func (x *exchange) OnHttpRequestTrailers(int) (action types.Action) {
+	x.enter(true)
+	defer x.guard("request trailers", &action)
+	e := core.Event{Kind: core.RequestTrailers, Now: now(), End: true}
+	if x.stream.State() == core.Reading {
+		// The body may be read here because every body callback before returned "stop and buffer".
+		e.Body = mustBody(x.plugin.config.Body.Hold + 1)
+	}
+	return x.step(e)
+}
+
+// mustBody reads the buffered request body. A body that can't be read must not pass unmetered.
+func mustBody(most int) []byte {
+	b, err := proxywasm.GetHttpRequestBody(0, most)
+	if err == types.ErrorStatusNotFound {
+		return nil // an empty buffer
+	}
+	if err != nil {
+		panic("reading the request body: " + err.Error())
+	}
+	return b
+}
+
+func (x *exchange) OnHttpResponseHeaders(_ int, end bool) (action types.Action) {
+	x.enter(true)
+	defer x.guard("response headers", &action)
+	switch x.stream.State() {
+	case core.Reading, core.Deciding, core.Forwarded:
+	default:
+		return types.ActionContinue
+	}
+	return x.step(core.Event{Kind: core.ResponseHeaders, Now: now(), End: end, Response: dialect.ResponseHead{
+		Status:          status(responseHeader(":status")),
+		ContentType:     responseHeader("content-type"),
+		ContentEncoding: responseHeader("content-encoding"),
+	}})
+}
+
+func responseHeader(name string) string {
+	v, _ := proxywasm.GetHttpResponseHeader(name)
+	return v
+}
+
+func status(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func (x *exchange) OnHttpResponseBody(size int, end bool) (action types.Action) {
+	x.enter(true)
+	defer x.guard("response body", &action)
+	if x.stream.State() != core.Responding {
+		return types.ActionContinue
+	}
+	e := core.Event{Kind: core.ResponseBody, Now: now(), End: end}
+	if size > 0 && x.stream.Metering() {
+		e.Body, _ = proxywasm.GetHttpResponseBody(0, size)
+	}
+	return x.step(e)
+}
+
+func (x *exchange) OnHttpResponseTrailers(int) (action types.Action) {
+	x.enter(true)
+	defer x.guard("response trailers", &action)
+	return x.step(core.Event{Kind: core.ResponseTrailers, Now: now(), End: true})
+}
+
+func (x *exchange) OnHttpStreamDone() {
+	x.enter(true)
+	var ignored types.Action
+	defer x.guard("stream done", &ignored)
+	x.gone = true
+	delete(x.plugin.vm.exchanges, x.id)
+	x.step(core.Event{Kind: core.StreamDone, Now: now()})
+}
+
+// step gives an event to the stream, applies what it asks for, and says what the callback returns.
+func (x *exchange) step(e core.Event) types.Action {
+	action := types.ActionContinue
+	for _, f := range x.stream.Step(e) {
+		if f.Kind == core.Hold {
+			action = types.ActionPause
+			continue
+		}
+		x.apply(f)
+	}
+	return action
+}
+
+func (x *exchange) apply(f core.Effect) {
+	var err error
+	switch f.Kind {
+	case core.Call:
+		x.send(f)
+	case core.SetHeader:
+		err = x.at(f.AtGate, func() error { return proxywasm.ReplaceHttpRequestHeader(f.Name, f.Value) })
+	case core.RemoveHeader:
+		err = proxywasm.RemoveHttpRequestHeader(f.Name)
+	case core.SetResponseHeader:
+		err = proxywasm.ReplaceHttpResponseHeader(f.Name, f.Value)
+	case core.ReplaceBody:
+		err = proxywasm.ReplaceHttpRequestBody(f.Body)
+	case core.SetState:
+		err = proxywasm.SetProperty([]string{f.Name}, f.Body)
+	case core.Answer:
+		x.said = true
+		x.defer1(false, func() error { return proxywasm.SendHttpResponse(uint32(f.Status), f.Headers, f.Body, -1) })
+	case core.ResumeRequest:
+		x.defer1(x.own, proxywasm.ResumeHttpRequest)
+	case core.ResumeGate:
+		x.defer1(x.own, x.resumeGate)
+	case core.Count:
+		x.plugin.vm.counters.add(f.Name, f.N)
+	case core.Log:
+		proxywasm.LogWarn("emmer: " + f.Value)
+	case core.Tell:
+		x.plugin.step(f.Event) // of a kind that sends nothing: a Wake runs in the plugin's own callback
+	}
+	if err != nil {
+		x.refused(err)
+	}
+}
+
+func (x *exchange) refused(err error) {
+	x.plugin.vm.counters.add("emmer.host_refused", 1)
+	proxywasm.LogError("emmer: the host refused a call: " + err.Error())
+}
+
+// at runs f with the gate's half as the context that host calls mean, or with this one.
+func (x *exchange) at(gate bool, f func() error) error {
+	if !gate {
+		return f()
+	}
+	if x.gateID == 0 {
+		return nil // it ended meanwhile
+	}
+	if err := proxywasm.SetEffectiveContext(x.gateID); err != nil {
+		return err
+	}
+	err := f()
+	if back := proxywasm.SetEffectiveContext(x.id); err == nil {
+		err = back
+	}
+	return err
+}
+
+func (x *exchange) resumeGate() error { return x.at(true, proxywasm.ResumeHttpRequest) }
+
+// defer1 does an action that the host defers: at once if this callback has none yet and wait is
+// false, else in a callback of its own.
+func (x *exchange) defer1(wait bool, act func() error) {
+	if !x.spent && !wait {
+		x.spent = true
+		if err := act(); err != nil {
+			x.refused(err)
+		}
+		return
+	}
+	x.plugin.later(func() {
+		if x.gone {
+			return
+		}
+		x.enter(false)
+		x.spent = true
+		var ignored types.Action
+		defer x.guard("later", &ignored)
+		if err := proxywasm.SetEffectiveContext(x.id); err != nil {
+			return // the exchange ended meanwhile
+		}
+		if err := act(); err != nil {
+			x.refused(err)
+		}
+	})
+}
+
+func (x *exchange) send(f core.Effect) {
+	tag := f.Tag
+	_, err := proxywasm.DispatchHttpCall(f.Cluster, f.Request.Headers, f.Request.Body, nil, uint32(f.Timeout), func(headers, size, _ int) {
+		if x.gone {
+			return
+		}
+		x.enter(false)
+		var ignored types.Action
+		defer x.guard("answer of the store", &ignored)
+		x.step(core.Event{Kind: core.StoreReply, Now: now(), Tag: tag, Reply: readReply(headers, size)})
+	})
+	if err != nil {
+		x.step(core.Event{Kind: core.StoreUnsent, Now: now(), Tag: tag})
+	}
+}
+
+// readReply reads the answer of a call inside its callback. Without headers it broke off.
+func readReply(headers, size int) callout.Reply {
+	if headers == 0 {
+		return callout.Read("", nil)
+	}
+	var code string
+	pairs, _ := proxywasm.GetHttpCallResponseHeaders()
+	for _, kv := range pairs {
+		if kv[0] == ":status" {
+			code = kv[1]
+		}
+	}
+	var body []byte
+	if size > 0 {
+		body, _ = proxywasm.GetHttpCallResponseBody(0, size)
+	}
+	return callout.Read(code, body)
+}
+
+// guard keeps a fault in one exchange from killing the VM, and leaves nothing parked: the core
+// answers or ends the metering.
+func (x *exchange) guard(where string, action *types.Action) {
+	e := recover()
+	if e == nil {
+		return
+	}
+	proxywasm.LogCritical("emmer: fault in " + where + ": " + describe(e))
+	defer func() {
+		if e := recover(); e != nil {
+			proxywasm.LogCritical("emmer: fault while answering a fault: " + describe(e))
+		}
+		// The core meant to answer and the fault came before it was done.
+		if x.stream.State() == core.Refused && !x.said && !x.gone {
+			x.said = true
+			_ = proxywasm.SendHttpResponse(500, nil, nil, -1)
+			*action = types.ActionPause
+		}
+	}()
+	*action = x.step(core.Event{Kind: core.Recovered, Now: now()})
+}
