@@ -15,7 +15,8 @@ say() { echo "envoy: $*" >&2; }
 installed() {
   local bin
   for bin in "$venv"/lib/python3*/site-packages/envoy/_bin/envoy; do
-    if [ -x "$bin" ] && "$bin" --version 2>/dev/null | grep -q "/$version/"; then
+    # Not piped into grep -q: that leaves early, and Envoy dies of the broken pipe now and then.
+    if [ -x "$bin" ] && [[ $("$bin" --version 2>/dev/null) == */"$version"/* ]]; then
       echo "$PWD/$bin"
       return 0
     fi
