@@ -92,7 +92,7 @@ type chatMeter struct {
 	json  jsonScanner
 	lines sse.Reader
 	skip  bool     // the rest of this data line is of no use
-	begun bool     // something other than white space was seen in this document
+	first bool     // nothing but white space was seen on this data line
 	probe [8]byte  // the first bytes of this data line
 	nProb int      // how many
 	group textFlow // which text the sink is in the middle of
@@ -126,7 +126,7 @@ func (openAIChat) NewMeter(h ResponseHead, sink Sink) Meter {
 		return m
 	}
 	m.json = newJSONScanner(ansSchema[:], m, answerDepth, true)
-	m.lines = sse.NewReader(m)
+	m.lines, m.first = sse.NewReader(m), true
 	return m
 }
 
@@ -217,17 +217,23 @@ func (m *chatMeter) endDocument() {
 
 // Data takes a part of a data line.
 func (m *chatMeter) Data(p []byte) {
-	if m.nProb < len(m.probe) {
-		m.nProb += copy(m.probe[m.nProb:], p)
+	if m.first {
+		for len(p) > 0 && isSpace(p[0]) {
+			p = p[1:]
+		}
+		if len(p) == 0 {
+			return
+		}
+		m.first = false
+		if p[0] == '{' && m.json.state != wantValue && m.json.state != wantValueOrEnd {
+			// The join of the lines is no JSON from here on, but this line may be.
+			m.restart()
+		}
 	}
-	if m.skip {
-		return
-	}
-	m.document(p)
-	// A line that breaks the document before it may be one of its own, which its first byte shows:
-	// servers that part whole documents by a single LF cut off others too.
-	if m.json.fault != nil {
-		m.skip = true
+	m.nProb += copy(m.probe[m.nProb:], p)
+	if !m.skip {
+		m.document(p)
+		m.skip = m.json.fault != nil
 	}
 }
 
@@ -236,14 +242,21 @@ func (m *chatMeter) EndLine() {
 	if m.nProb >= 6 && string(m.probe[:6]) == "[DONE]" {
 		m.done = true
 	}
-	m.nProb = 0
-	if m.skip {
+	m.nProb, m.first = 0, true
+	// An LF is white space between the lines of one document, but none of its own lines may end
+	// inside a string.
+	if m.skip || m.json.state == inString || m.json.state == inLiteral {
 		m.skip = false
 		m.restart()
 		return
 	}
-	m.document([]byte{'\n'})
+	m.document(lineFeed)
+	if m.json.fault != nil {
+		m.restart()
+	}
 }
+
+var lineFeed = []byte{'\n'}
 
 // EndEvent ends an event; a document does not reach beyond it.
 func (m *chatMeter) EndEvent(name []byte) {

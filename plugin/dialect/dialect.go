@@ -22,7 +22,8 @@ type Dialect interface {
 }
 
 // Sink receives text as it stands inside a JSON string: escapes untouched, quotes left out, in
-// pieces. last ends one text. p is only valid during the call.
+// pieces. last ends one text. p is only valid during the call. Where JSON itself is the text (the
+// schema of a tool), it comes as written, its quotes included.
 type Sink interface {
 	Text(p []byte, last bool)
 }

@@ -1,0 +1,373 @@
+package dialect
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+const chatBody = ` {"model" : "gpt-4o","stream":true,"stream_options":{"include_usage":true},"n":2,
+"messages":[{"role":"system","content":"Be \"kind\".\n"},
+ {"role":"user","name":"ann","content":[{"type":"text","text":"caf\u00e9 \ud83d\ude00 你好"},
+  {"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo=","detail":"low"}}]},
+ {"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"sum","arguments":"{\"a\":1}"}}]},
+ {"role":"tool","tool_call_id":"c1","content":"3"}],
+"tools":[{"type":"function","function":{"name":"sum","description":"adds, up","parameters":{"type":"object", "x":[1, -2.5e3,true,null]}}}],
+"response_format":{"type":"json_object"},
+"max_tokens":50,"max_completion_tokens":70,"ignored":{"deep":[[[{}]]],"model":"not this"}}
+`
+
+func TestChatFacts(t *testing.T) {
+	got := scanWhole(chatBody)
+	start := int64(strings.Index(chatBody, `"gpt-4o"`))
+	want := scanned{
+		Facts: Facts{Model: "gpt-4o", ModelSpan: Span{start, start + int64(len(`"gpt-4o"`))}, Stream: true,
+			IncludeUsage: true, MaxOutput: 70, HasMaxOutput: true, N: 2, Messages: 4, Names: 1, Tools: 1, Images: 1},
+		Texts: []string{"system", "Be \"kind\".\n", "user", "ann", "café 😀 你好", "assistant", "sum", `{"a":1}`, "tool", "3",
+			`{"type":"function","function":{"name":"sum","description":"adds, up","parameters":{"type":"object","x":[1,-2.5e3,true,null]}}}`,
+			`{"type":"json_object"}`},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Fatalf("\n got %+v\nwant %+v", got, want)
+	}
+	sameForEverySplit(t, chatBody, want, func(w func(func([]byte))) scanned { return scan(w, 256) })
+}
+
+func TestChatCapsAreExactWholeNumbers(t *testing.T) {
+	for _, c := range []struct {
+		value string
+		want  int64 // 0 = absent, -1 = refused
+	}{
+		{"50", 50}, {"50.0", 50}, {"5e1", 50}, {"0.5e2", 50}, {"5000E-2", 50}, {"50.000e0", 50}, {"null", 0},
+		{"999999999", 999999999}, {"9007199254740991", 1<<53 - 1}, {"1e15", 1e15},
+		{`"50"`, -1}, {"true", -1}, {"0", -1}, {"-0", -1}, {"0.0", -1}, {"-7", -1}, {"1e999", -1}, {"1.5", -1}, {"5e-1", -1},
+		{"9007199254740992", -1}, {"1e16", -1}, {"1e99999999999999999999", -1}, {"1e-99999999999999999999", -1},
+		{"[50]", -1}, {"{}", -1}, {strings.Repeat("9", 2000), -1},
+	} {
+		for _, key := range []string{"max_tokens", "max_completion_tokens", "n"} {
+			body := `{"model":"m","` + key + `":` + c.value + `}`
+			got := scanWhole(body)
+			sameForEverySplit(t, body[:min(len(body), 100)], scanWhole(body[:min(len(body), 100)]),
+				func(w func(func([]byte))) scanned { return scan(w, 256) })
+			if c.want < 0 {
+				if got.Fault == nil || got.Fault.Status != 400 || got.Fault.Param != key || !strings.Contains(got.Fault.Message, key) {
+					t.Errorf("%s: fault %+v, want 400 that names %s", body, got.Fault, key)
+				}
+				continue
+			}
+			value, has := got.Facts.MaxOutput, got.Facts.HasMaxOutput
+			want := c.want
+			if key == "n" {
+				value, has, want = got.Facts.N, c.want != 0, max(c.want, 1)
+			}
+			if got.Fault != nil || value != want || has != (c.want != 0) {
+				t.Errorf("%s: %d, %v, %v", body, value, has, got.Fault)
+			}
+		}
+	}
+}
+
+func TestChatRefusesWhatTwoDecodersMayReadDifferently(t *testing.T) {
+	for _, c := range []struct{ body, code, param string }{
+		{`{"model":"cheap","max_tokens":5,"model":"dear","max_tokens":9000}`, "duplicate_key", "model"},
+		{`{"model":"cheap","mod\u0065l":"dear"}`, "duplicate_key", "model"},
+		{`{"\u006d\u006F\u0064\u0065\u006c":"cheap","model":"dear"}`, "duplicate_key", "model"},
+		{`{"messages":[{"content":"a"},{"role":"user","content":"a","content":"b"}]}`, "duplicate_key", "messages[1].content"},
+		{`{"stream_options":{"include_usage":true,"include_usage":false}}`, "duplicate_key", "stream_options.include_usage"},
+		{`{"model":"m"} {"model":"n"}`, "invalid_json", ""},
+		{`{"model":"m"}x`, "invalid_json", ""},
+		{"{\"mod\xffel\":\"m\"}", "invalid_json", ""},
+		{"{\"x\":\"\xc0\xa2\"}", "invalid_json", ""},
+		{"{\"x\":\"\xed\xa0\x80\"}", "invalid_json", ""},
+		{"{\"x\":\"\xe4\xbd\"}", "invalid_json", ""},
+		{"\xef\xbb\xbf{}", "invalid_json", ""},
+		{"{\"x\":\"a\nb\"}", "invalid_json", ""},
+		{`{"x":"\q"}`, "invalid_json", ""},
+		{`{"x":"\u12g4"}`, "invalid_json", ""},
+		{`{"x":01}`, "invalid_json", ""},
+		{`{"x":1.}`, "invalid_json", ""},
+		{`{"x":.5}`, "invalid_json", ""},
+		{`{"x":+1}`, "invalid_json", ""},
+		{`{"x":-}`, "invalid_json", ""},
+		{`{"x":1e}`, "invalid_json", ""},
+		{`{"x":NaN}`, "invalid_json", ""},
+		{`{"x":tru}`, "invalid_json", ""},
+		{`{"x":[1,]}`, "invalid_json", ""},
+		{`{"x":1,}`, "invalid_json", ""},
+		{`{"x" 1}`, "invalid_json", ""},
+		{`{x:1}`, "invalid_json", ""},
+		{`{"x":[1}}`, "invalid_json", ""},
+		{`{"x":1`, "invalid_json", ""},
+		{``, "invalid_json", ""},
+		{`   `, "invalid_json", ""},
+		{`[]`, "invalid_type", ""},
+		{`"text"`, "invalid_type", ""},
+		{`5`, "invalid_type", ""},
+		{`null`, "", ""},
+		{`{"model":7}`, "invalid_type", "model"},
+		{`{"stream":"true"}`, "invalid_type", "stream"},
+		{`{"stream":1}`, "invalid_type", "stream"},
+		{`{"messages":"hi"}`, "invalid_type", "messages"},
+		{`{"model":"` + strings.Repeat("m", 2000) + `"}`, "invalid_value", "model"},
+	} {
+		got := scanWhole(c.body)
+		if c.code == "" {
+			continue
+		}
+		if got.Fault == nil || got.Fault.Status != 400 || got.Fault.Code != c.code || got.Fault.Param != c.param || got.Fault.Message == "" {
+			t.Errorf("%.60q: %+v, want %s %s", c.body, got.Fault, c.code, c.param)
+		}
+		sameForEverySplit(t, c.body[:min(len(c.body), 200)], scanWhole(c.body[:min(len(c.body), 200)]),
+			func(w func(func([]byte))) scanned { return scan(w, 256) })
+	}
+}
+
+func TestChatTakesWhatIsOdd(t *testing.T) {
+	for _, c := range []struct {
+		body  string
+		facts Facts
+		texts []string
+	}{
+		{`{}`, Facts{N: 1}, nil},
+		{`{"model":null,"stream":null,"n":null,"messages":null,"stream_options":null}`, Facts{N: 1}, nil},
+		{`{"Model":"m","model ":"m","modell":"m"}`, Facts{N: 1}, nil}, // keys match exactly
+		{`{"model":"a\u0062\/c"}`, Facts{N: 1, Model: "ab/c", ModelSpan: Span{9, 21}}, nil},
+		{`{"messages":[{"role":"user","content":"ab\ud83d"}]}`, Facts{N: 1, Messages: 1}, []string{"user", "ab\ufffd"}},
+		{`{"messages":["hi",{"content":["a",{"text":"b"}]},{"content":{"text":"c"}}]}`, Facts{N: 1, Messages: 3}, []string{"hi", "a", "b", "c"}},
+		{`{"messages":[{"content":[{"input_audio":{"data":"UklGRg=="}},{"file":{"file_data":"data:application/pdf;base64,JVBE"}},{"image_url":"http://x/y.png"},{"image_url":null}]}]}`,
+			Facts{N: 1, Messages: 1, Images: 3}, nil},
+		{`{"messages":[{"tool_calls":[{"function":{"arguments":{"a": [1, 2]}}},{"custom":{"name":"f","input":"x"}}],"function_call":{"name":"g","arguments":""}}]}`,
+			Facts{N: 1, Messages: 1}, []string{`{"a":[1,2]}`, "f", "x", "g", ""}},
+		{`{"functions":[{"name":"f"}],"tools":[ {"a":1} , "b" ,3]}`, Facts{N: 1, Tools: 4}, []string{`{"name":"f"}`, `{"a":1}`, `"b"`, "3"}},
+	} {
+		got := scanWhole(c.body)
+		if got.Fault != nil || !reflect.DeepEqual(got.Facts, c.facts) || !slices.Equal(got.Texts, c.texts) {
+			t.Errorf("%s:\n got %+v\nwant %+v %q", c.body, got, c.facts, c.texts)
+		}
+		sameForEverySplit(t, c.body, got, func(w func(func([]byte))) scanned { return scan(w, 256) })
+	}
+}
+
+func TestChatDepthIsCapped(t *testing.T) {
+	for _, open := range []string{"[", `{"a":`} {
+		s := OpenAIChat.NewScanner(256, nil)
+		s.Write([]byte(`{"x":`))
+		var fault *Fault
+		for range 100000 {
+			fault = s.Write([]byte(open))
+		}
+		if fault == nil || fault.Code != "json_too_deep" || fault.Status != 400 {
+			t.Fatalf("%s: %+v", open, fault)
+		}
+		if again := s.Write([]byte("x")); again != fault {
+			t.Fatal("another fault after the first")
+		}
+		if n := cap(s.(*chatScanner).json.stack); n > 512 {
+			t.Fatalf("the stack has room for %d frames", n)
+		}
+	}
+	deep := func(n int) string {
+		return `{"x":` + strings.Repeat("[", n-1) + strings.Repeat("]", n-1) + `,"model":"m"}`
+	}
+	for _, c := range []struct {
+		depth, nest int
+		ok          bool
+	}{{8, 8, true}, {8, 9, false}, {0, 512, true}, {0, 513, false}, {9999, 513, false}} {
+		body := deep(c.nest)
+		if got := scan(func(w func([]byte)) { w([]byte(body)) }, c.depth); (got.Fault == nil) != c.ok {
+			t.Errorf("%+v: %v", c, got.Fault)
+		}
+	}
+}
+
+func TestChatHoldsNoBody(t *testing.T) {
+	s := OpenAIChat.NewScanner(256, nil)
+	s.Write([]byte(`{"model":"m","messages":[{"content":"`))
+	chunk := bytes.Repeat([]byte(`word \n \u00e9 {[ `), 1000)
+	space := bytes.Repeat([]byte(" "), 16<<10)
+	if n := testing.AllocsPerRun(50, func() { s.Write(chunk) }); n != 0 {
+		t.Fatalf("%v allocations for a piece of text", n)
+	}
+	s.Write([]byte(`"}],"` + strings.Repeat("k", 100000) + `":`))
+	if n := testing.AllocsPerRun(50, func() { s.Write(space) }); n != 0 {
+		t.Fatalf("%v allocations for white space", n)
+	}
+	s.Write([]byte(`1}`))
+	if f, fault := s.Close(); fault != nil || f.Model != "m" {
+		t.Fatal(f, fault)
+	}
+	if n := cap(s.(*chatScanner).json.held); n > 2*maxHeld {
+		t.Fatalf("%d bytes held", n)
+	}
+}
+
+// referenceScan is the dumb model: the whole body, decoded by encoding/json. Texts come unordered.
+func referenceScan(body []byte) (f Facts, all []string, ok bool) {
+	var root map[string]any
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	if !json.Valid(body) || !utf8.Valid(body) || d.Decode(&root) != nil || root == nil {
+		return f, nil, false
+	}
+	obj := func(v any) map[string]any { m, _ := v.(map[string]any); return m }
+	arr := func(v any) []any { a, _ := v.([]any); return a }
+	str := func(v any) {
+		if s, ok := v.(string); ok {
+			all = append(all, s)
+		}
+	}
+	var content func(v any)
+	content = func(v any) {
+		str(v)
+		for _, p := range arr(v) {
+			content(p)
+		}
+		for _, k := range []string{"text", "refusal"} {
+			str(obj(v)[k])
+		}
+		for _, k := range []string{"image_url", "image", "input_audio", "file", "video_url"} {
+			if obj(v)[k] != nil {
+				f.Images++
+			}
+		}
+	}
+	call := func(v any) {
+		for _, k := range []string{"name", "arguments", "input"} {
+			str(obj(v)[k])
+		}
+	}
+	f.N = 1
+	f.Model, _ = root["model"].(string)
+	f.Stream, _ = root["stream"].(bool)
+	f.IncludeUsage, _ = obj(root["stream_options"])["include_usage"].(bool)
+	for _, v := range arr(root["messages"]) {
+		f.Messages++
+		str(v)
+		m := obj(v)
+		if m["name"] != nil {
+			f.Names++
+		}
+		for _, k := range []string{"role", "name", "refusal", "reasoning_content", "reasoning"} {
+			str(m[k])
+		}
+		content(m["content"])
+		for _, c := range arr(m["tool_calls"]) {
+			call(obj(c)["function"])
+			call(obj(c)["custom"])
+		}
+		call(m["function_call"])
+	}
+	f.Tools = len(arr(root["tools"])) + len(arr(root["functions"]))
+	slices.Sort(all)
+	return f, all, true
+}
+
+var chatSeeds = []string{
+	chatBody, `{}`, `{"messages":[{"role":"user","content":"ab\ud83d"}]}`, `{"model":"m","mod\u0065l":"n"}`,
+	`{"messages":["hi",{"content":["a",{"text":"b"}]},{"content":{"text":"c","image":1}}]}`, `{"x":[[[[]]]]}`,
+	`{"messages":[{"tool_calls":[{"function":{"name":"f","arguments":"{}"}}],"function_call":{"arguments":"x"}}],"n":1}`,
+	"{\"x\":\"\xe4\xbd\xa0\"}", `{"max_tokens":5e1,"n":2.0,"stream":false}`, `[`, `{"a":-0.1E+5}`,
+}
+
+func FuzzChatScanner(f *testing.F) {
+	for _, s := range chatSeeds {
+		f.Add([]byte(s), uint16(3))
+	}
+	f.Fuzz(func(t *testing.T, body []byte, cut uint16) {
+		whole := scan(func(w func([]byte)) { w(body) }, 256)
+		n := int(cut) % (len(body) + 1)
+		split := scan(func(w func([]byte)) { w(bytes.Clone(body[:n])); w(bytes.Clone(body[n:])) }, 256)
+		if !reflect.DeepEqual(whole, split) {
+			t.Fatalf("cut at %d:\n%+v\n%+v", n, whole, split)
+		}
+		facts, all, ok := referenceScan(body)
+		if !ok {
+			if whole.Fault == nil {
+				t.Fatal("taken, but it is no JSON object in UTF-8")
+			}
+			return
+		}
+		if whole.Fault != nil {
+			if whole.Fault.Code == "invalid_json" {
+				t.Fatalf("refused: %v", whole.Fault)
+			}
+			return
+		}
+		got := whole.Facts
+		got.ModelSpan, got.MaxOutput, got.HasMaxOutput, got.N = Span{}, 0, false, 1
+		if got != facts {
+			t.Fatalf("facts\n got %+v\nwant %+v", got, facts)
+		}
+		if s := whole.Facts.ModelSpan; s.End > 0 {
+			var model string
+			if json.Unmarshal(body[s.Start:s.End], &model) != nil || model != whole.Facts.Model {
+				t.Fatalf("the span holds %q", body[s.Start:s.End])
+			}
+		}
+		if bytes.Contains(body, []byte("tools")) || bytes.Contains(body, []byte("functions")) ||
+			bytes.Contains(body, []byte("response_format")) || bytes.Contains(body, []byte("documents")) || bytes.ContainsAny(body, `\`) {
+			return // JSON as text, or a key spelled in another way: not in the model
+		}
+		texts := slices.Clone(whole.Texts)
+		texts = slices.DeleteFunc(texts, func(s string) bool { return strings.HasPrefix(s, "{") || strings.HasPrefix(s, "[") })
+		all = slices.DeleteFunc(all, func(s string) bool { return strings.HasPrefix(s, "{") || strings.HasPrefix(s, "[") })
+		slices.Sort(texts)
+		if len(all) > 0 && !subset(all, texts) {
+			t.Fatalf("texts\n got %q\nwant %q", texts, all)
+		}
+	})
+}
+
+// subset says whether each of a, counted, is in b; both are sorted.
+func subset(a, b []string) bool {
+	for len(a) > 0 && len(b) > 0 {
+		if a[0] == b[0] {
+			a = a[1:]
+		}
+		b = b[1:]
+	}
+	return len(a) == 0
+}
+
+func chatBench() []byte {
+	var b strings.Builder
+	b.WriteString(`{"model":"gpt-4o","stream":true,"messages":[`)
+	for i := 0; b.Len() < 100<<10; i++ {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(`{"role":"user","content":"`)
+		for range 8 {
+			b.WriteString(`The meter reads every chunk as it passes, and says \"nothing\" of what it saw.\n\tfor i := range frames { count(frames[i]) }\n`)
+		}
+		b.WriteString(`"}`)
+	}
+	b.WriteString(`],"max_tokens":100}`)
+	return []byte(b.String())
+}
+
+func BenchmarkChatScanner(b *testing.B) {
+	for name, body := range map[string][]byte{
+		"english": chatBench(),
+		"chinese": []byte(`{"messages":[{"content":"` + strings.Repeat("每个数据块经过时都被读取。", 3000) + `"}]}`),
+		"nested":  []byte(`{"x":` + strings.Repeat(`{"key":[1,true,"v",null]},"y":`, 0) + `[` + strings.Repeat(`{"key":[1,true,"v",null]},`, 4000) + `1]}`),
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				s := OpenAIChat.NewScanner(256, nil)
+				if f := s.Write(body); f != nil {
+					b.Fatal(f)
+				}
+				if _, f := s.Close(); f != nil {
+					b.Fatal(f)
+				}
+			}
+		})
+	}
+}
