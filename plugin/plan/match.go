@@ -3,6 +3,7 @@ package plan
 import (
 	"strings"
 
+	"github.com/emmer-proxy/emmer/bucket"
 	"github.com/emmer-proxy/emmer/plugin/config"
 )
 
@@ -35,7 +36,9 @@ func (p *Plan) meets(l *config.Limit) bool {
 
 // entity says whom a count is kept for, such as "key=k1,model=gpt-4o". Values are escaped, so that
 // no value can pretend to be two.
-func (p *Plan) entity(by []config.Key) string {
+func (p *Plan) entity(by []config.Key) string { return entity(by, p.named) }
+
+func entity(by []config.Key, value func(config.Key) string) string {
 	if len(by) == 0 {
 		return ""
 	}
@@ -46,7 +49,7 @@ func (p *Plan) entity(by []config.Key) string {
 		}
 		b.WriteString(k.Name)
 		b.WriteByte('=')
-		escape(&b, p.named(k))
+		escape(&b, value(k))
 	}
 	return b.String()
 }
@@ -85,4 +88,15 @@ func kills(c *config.Compiled, p *Plan) []string {
 		out = append(out, "provider:"+p.Target.Provider)
 	}
 	return append(out, "target:"+p.Target.Name)
+}
+
+// EntityOf is the entity that a limit counts for, given values by name: for tools that ask the store
+// how a limit stands. A name without a value counts as empty.
+func EntityOf(l *config.Limit, values map[string]string) string {
+	return entity(l.By, func(k config.Key) string { return values[k.Name] })
+}
+
+// StoreLimit is a limit as the store is asked for it.
+func StoreLimit(l *config.Limit, entity string, now bucket.Millis) bucket.Limit {
+	return limitOf(l, entity, now)
 }
