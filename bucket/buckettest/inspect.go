@@ -12,14 +12,13 @@ import (
 
 // checkKeys walks over every key of a store: a TTL on all but ctl, long enough for every lease cell;
 // integers only, none negative, none above 2^53.
-func checkKeys(t testing.TB, r *Redis) {
+func checkKeys(t testing.TB, r *Redis, now bucket.Millis) {
 	t.Helper()
 	ctx := context.Background()
 	keys, err := r.Client.Keys(ctx, r.Layout.Namespace+":*").Result()
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := r.Now()
 	for _, key := range keys {
 		ttl, err := r.Client.PTTL(ctx, key).Result()
 		if err != nil {

@@ -21,8 +21,6 @@ import (
 type Redis struct {
 	Client redis.UniversalClient
 	Layout script.Layout
-	Mini   *miniredis.Miniredis // set: an embedded one, whose clock is driven
-	time   bucket.Millis        // of Mini
 	edited map[string]*script.Script
 	nonce  atomic.Int64
 	t      testing.TB
@@ -37,15 +35,20 @@ func NewRedis(t testing.TB, client redis.UniversalClient) *Redis {
 	return &Redis{Client: client, Layout: script.Layout{Namespace: "t" + hex.EncodeToString(b)}, t: t}
 }
 
-// NewMini is a store on an embedded Redis of its own, with a driven clock that begins at Epoch.
-func NewMini(t testing.TB) *Redis {
+// Mini is the scripts on an embedded Redis, whose clock is driven.
+type Mini struct {
+	*Redis
+	Server *miniredis.Miniredis
+	time   bucket.Millis
+}
+
+// NewMini starts a Redis for this store alone. Its clock begins at Epoch.
+func NewMini(t testing.TB) *Mini {
 	mini := miniredis.RunT(t)
 	client := redis.NewClient(&redis.Options{Addr: mini.Addr()})
 	t.Cleanup(func() { _ = client.Close() })
-	r := NewRedis(t, client)
-	r.Mini, r.time = mini, Epoch
 	mini.SetTime(time.UnixMilli(int64(Epoch)))
-	return r
+	return &Mini{NewRedis(t, client), mini, Epoch}
 }
 
 // Edit replaces a piece of a script's text for this store only: what does the suite say of a script
@@ -147,9 +150,6 @@ func (r *Redis) Resume(scopeID string) error {
 
 // Now implements Store.
 func (r *Redis) Now() bucket.Millis {
-	if r.Mini != nil {
-		return r.time
-	}
 	at, err := r.Client.Time(context.Background()).Result()
 	if err != nil {
 		r.t.Fatal(err)
@@ -159,21 +159,23 @@ func (r *Redis) Now() bucket.Millis {
 
 // Pass implements Store.
 func (r *Redis) Pass(d bucket.Millis) {
-	if r.Mini != nil {
-		r.SetTime(r.time + d)
-		return
-	}
 	for until := r.Now() + d; r.Now() < until; {
 		// Redis' clock is the one that counts, so it is asked until it has got there.
 		<-time.After(time.Millisecond)
 	}
 }
 
-// SetTime moves an embedded Redis' clock, and its TTLs with it if it goes forward.
-func (r *Redis) SetTime(at bucket.Millis) {
-	if at > r.time { // miniredis' TTLs don't run by themselves, nor with SetTime
-		r.Mini.FastForward(time.Duration(at-r.time) * time.Millisecond)
+// Now implements Store.
+func (m *Mini) Now() bucket.Millis { return m.time }
+
+// Pass implements Store.
+func (m *Mini) Pass(d bucket.Millis) { m.SetTime(m.time + d) }
+
+// SetTime moves the clock, back too, and TTLs with it if it goes forward.
+func (m *Mini) SetTime(at bucket.Millis) {
+	if at > m.time { // miniredis' TTLs don't run by themselves, nor with SetTime
+		m.Server.FastForward(time.Duration(at-m.time) * time.Millisecond)
 	}
-	r.time = at
-	r.Mini.SetTime(time.UnixMilli(int64(at)))
+	m.time = at
+	m.Server.SetTime(time.UnixMilli(int64(at)))
 }

@@ -7,6 +7,7 @@ package buckettest
 
 import (
 	"errors"
+	"sync"
 
 	"github.com/emmer-proxy/emmer/bucket"
 	"github.com/emmer-proxy/emmer/bucket/script"
@@ -28,8 +29,9 @@ type Store interface {
 
 // Model is the reference as a Store, with a driven clock.
 type Model struct {
-	M    *bucket.Model
-	Time bucket.Millis
+	mu   sync.Mutex
+	m    *bucket.Model
+	time bucket.Millis
 }
 
 var errFault = errors.New("fault of the request")
@@ -38,11 +40,13 @@ var errFault = errors.New("fault of the request")
 const Epoch bucket.Millis = 1_924_000_000_000
 
 // NewModel begins at Epoch.
-func NewModel() *Model { return &Model{bucket.NewModel(), Epoch} }
+func NewModel() *Model { return &Model{m: bucket.NewModel(), time: Epoch} }
 
 // Reserve implements Store.
 func (m *Model) Reserve(r bucket.ReserveRequest) (bucket.ReserveReply, error) {
-	reply := m.M.Reserve(m.Time, r)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	reply := m.m.Reserve(m.time, r)
 	if reply.Outcome == 0 {
 		return bucket.ReserveReply{}, errFault
 	}
@@ -51,7 +55,9 @@ func (m *Model) Reserve(r bucket.ReserveRequest) (bucket.ReserveReply, error) {
 
 // Settle implements Store.
 func (m *Model) Settle(r bucket.SettleRequest) (bucket.SettleReply, error) {
-	reply := m.M.Settle(m.Time, r)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	reply := m.m.Settle(m.time, r)
 	if reply.Outcome == 0 {
 		return bucket.SettleReply{}, errFault
 	}
@@ -60,7 +66,9 @@ func (m *Model) Settle(r bucket.SettleRequest) (bucket.SettleReply, error) {
 
 // Renew implements Store.
 func (m *Model) Renew(r bucket.RenewRequest) (bucket.RenewReply, error) {
-	reply := m.M.Renew(m.Time, r)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	reply := m.m.Renew(m.time, r)
 	if reply.Outcome == 0 {
 		return bucket.RenewReply{}, errFault
 	}
@@ -69,23 +77,44 @@ func (m *Model) Renew(r bucket.RenewRequest) (bucket.RenewReply, error) {
 
 // Level implements Store.
 func (m *Model) Level(l bucket.Limit) (script.Level, error) {
-	return script.Level{Remaining: m.M.Level(m.Time, l), Reserved: m.M.Reserved(m.Time, l), Now: m.Time}, nil
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return script.Level{Remaining: m.m.Level(m.time, l), Reserved: m.m.Reserved(m.time, l), Now: m.time}, nil
 }
 
 // SetKill implements Store.
 func (m *Model) SetKill(scopeID string, until bucket.Millis, actor, reason string) error {
-	m.M.SetKill(scopeID, until, actor, reason)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.m.SetKill(scopeID, until, actor, reason)
 	return nil
 }
 
 // Resume implements Store.
 func (m *Model) Resume(scopeID string) error {
-	m.M.Resume(scopeID)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.m.Resume(scopeID)
 	return nil
 }
 
 // Now implements Store.
-func (m *Model) Now() bucket.Millis { return m.Time }
+func (m *Model) Now() bucket.Millis {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.time
+}
 
 // Pass implements Store.
-func (m *Model) Pass(d bucket.Millis) { m.Time += d }
+func (m *Model) Pass(d bucket.Millis) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.time += d
+}
+
+// SetTime moves the clock, back too.
+func (m *Model) SetTime(at bucket.Millis) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.time = at
+}
