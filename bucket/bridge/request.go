@@ -66,10 +66,13 @@ func (p *parser) fail(what string) error { return &syntaxError{p.at, what} }
 func parseCommand(s string) ([]any, error) {
 	p := parser{s: s}
 	args, err := p.command()
+	if err == nil {
+		err = p.end()
+	}
 	if err != nil {
 		return nil, err
 	}
-	return args, p.end()
+	return args, nil
 }
 
 // parsePipeline reads [["NAME", arg...], ...].
@@ -81,13 +84,16 @@ func parsePipeline(s string) ([][]any, error) {
 		all = append(all, args)
 		return err
 	})
+	if err == nil && len(all) == 0 {
+		err = p.fail("no command")
+	}
+	if err == nil {
+		err = p.end()
+	}
 	if err != nil {
 		return nil, err
 	}
-	if len(all) == 0 {
-		return nil, p.fail("no command")
-	}
-	return all, p.end()
+	return all, nil
 }
 
 func (p *parser) command() ([]any, error) {

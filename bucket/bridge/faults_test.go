@@ -1,0 +1,325 @@
+package bridge_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/emmer-proxy/emmer/bucket/bridge"
+	"github.com/emmer-proxy/emmer/bucket/buckettest"
+)
+
+func ping(t *testing.T, s *served) (int, string) {
+	t.Helper()
+	status, body, _ := ask(t, s.h1, s.url, call{path: "/", token: token, body: `["PING"]`})
+	return status, body
+}
+
+func TestStoppedRedisCostsOneTimeoutAndIsBackAtOnce(t *testing.T) {
+	const timeout = 100 * time.Millisecond
+	r := buckettest.StartServer(t)
+	s := serve(t, r.Addr(), func(o *bridge.Options) { o.Timeout = timeout })
+	if status, body := ping(t, s); status != 200 {
+		t.Fatal(status, body)
+	}
+	r.Pause()
+	// More calls than the pool has connections: whoever waits for one is bounded too.
+	var wg sync.WaitGroup
+	for range 2 * bridge.DefaultPoolSize {
+		wg.Go(func() {
+			start := time.Now()
+			status, body := ping(t, s)
+			took := time.Since(start)
+			if status != 503 || !strings.HasPrefix(body, `{"error":"TIMEOUT `) || took > 10*timeout {
+				t.Errorf("stopped: %d %s after %v", status, body, took)
+			}
+		})
+	}
+	wg.Wait()
+	if status, body, _ := ask(t, s.h1, s.url, call{path: "/pipeline", token: token, body: `[["PING"],["PING"]]`}); status != 503 || !strings.HasPrefix(body, `{"error":"TIMEOUT `) {
+		t.Errorf("pipeline while stopped: %d %s", status, body)
+	}
+	if status, _, _ := ask(t, s.h1, s.url, call{method: "GET", path: "/readyz"}); status != 503 {
+		t.Errorf("readiness while stopped: %d", status)
+	}
+	if status, _, _ := ask(t, s.h1, s.url, call{method: "GET", path: "/healthz"}); status != 200 {
+		t.Errorf("health while stopped: %d", status)
+	}
+	r.Resume()
+	start := time.Now()
+	eventually(t, 5*time.Second, "served again", func() bool { status, _ := ping(t, s); return status == 200 })
+	if took := time.Since(start); took > time.Second {
+		t.Errorf("served again only after %v", took)
+	} else {
+		t.Logf("served again after %v", took)
+	}
+	eventually(t, 5*time.Second, "ready again", func() bool {
+		status, _, _ := ask(t, s.h1, s.url, call{method: "GET", path: "/readyz"})
+		return status == 200
+	})
+}
+
+func TestKilledRedisIsFoundAgain(t *testing.T) {
+	r := buckettest.StartServer(t)
+	s := serve(t, r.Addr(), func(o *bridge.Options) { o.Timeout = 200 * time.Millisecond })
+	if status, body := ping(t, s); status != 200 {
+		t.Fatal(status, body)
+	}
+	r.Kill()
+	for i := range 3 * bridge.DefaultPoolSize {
+		start := time.Now()
+		status, body := ping(t, s)
+		if status != 503 || time.Since(start) > time.Second {
+			t.Fatalf("call %d: %d %s after %v", i, status, body, time.Since(start))
+		}
+	}
+	if _, body := ping(t, s); !strings.HasPrefix(body, `{"error":"NOLINK `) {
+		t.Errorf("killed: %s", body)
+	}
+	r.Restart()
+	eventually(t, 5*time.Second, "served again", func() bool { status, _ := ping(t, s); return status == 200 })
+}
+
+func TestRedisErrorsOfALoadingOrLockedServerAreNotReady(t *testing.T) {
+	r := buckettest.StartServer(t)
+	if err := r.Client().ConfigSet(context.Background(), "requirepass", "secret").Err(); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, r.Addr(), nil)
+	if status, body := ping(t, s); status != 400 || !strings.HasPrefix(body, `{"error":"NOAUTH `) {
+		t.Errorf("command: %d %s", status, body)
+	}
+	if status, body, _ := ask(t, s.h1, s.url, call{method: "GET", path: "/readyz"}); status != 503 || !strings.HasPrefix(body, `{"error":"NOAUTH `) {
+		t.Errorf("readiness: %d %s", status, body)
+	}
+}
+
+// TestALostReplyIsNotAskedForAgain cuts the link after the command and before its reply.
+func TestALostReplyIsNotAskedForAgain(t *testing.T) {
+	r := buckettest.StartServer(t)
+	var cut atomic.Bool
+	addr := relay(t, r.Addr(), &cut)
+	s := serve(t, addr, func(o *bridge.Options) { o.Timeout = time.Second })
+	if status, body := ping(t, s); status != 200 {
+		t.Fatal(status, body)
+	}
+	cut.Store(true)
+	status, body, _ := ask(t, s.h1, s.url, call{path: "/", token: token, body: `["EVAL","return redis.call('INCR','n')","1","n"]`})
+	if status != 503 {
+		t.Errorf("%d %s", status, body)
+	}
+	status, body, _ = ask(t, s.h1, s.url, call{path: "/pipeline", token: token, body: `[["EVAL","return redis.call('INCR','n')","1","n"]]`})
+	if status != 503 {
+		t.Errorf("pipeline: %d %s", status, body)
+	}
+	cut.Store(false)
+	// A script of the same server, seen after both: they ran once each, or never, but not twice.
+	if n, err := r.Client().Get(context.Background(), "n").Int(); err != nil || n > 2 {
+		t.Errorf("ran %d times, %v", n, err)
+	}
+	if status, body := ping(t, s); status != 200 {
+		t.Errorf("afterwards: %d %s", status, body)
+	}
+}
+
+// relay passes bytes both ways; while cut, it passes requests and drops the connection on a reply
+// to anything but the first line of a connection (HELLO).
+func relay(t *testing.T, to string, cut *atomic.Bool) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			down, err := l.Accept()
+			if err != nil {
+				return
+			}
+			up, err := net.Dial("tcp", to)
+			if err != nil {
+				_ = down.Close()
+				continue
+			}
+			go func() {
+				_, _ = io.Copy(up, down)
+				_ = up.Close()
+			}()
+			go func() {
+				defer func() { _ = down.Close() }()
+				replies := bufio.NewReader(up)
+				buf := make([]byte, 64<<10)
+				for {
+					n, err := replies.Read(buf)
+					hello := strings.Contains(string(buf[:n]), "proto")
+					if err != nil || cut.Load() && !hello {
+						_ = up.Close()
+						return
+					}
+					_, _ = down.Write(buf[:n])
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+func TestInFlightIsBounded(t *testing.T) {
+	const most = 4
+	r := buckettest.StartServer(t)
+	s := serve(t, r.Addr(), func(o *bridge.Options) { o.MaxInFlight = most; o.Timeout = 5 * time.Second })
+	r.Pause()
+	var wg sync.WaitGroup
+	for range most {
+		wg.Go(func() {
+			if status, body := ping(t, s); status != 200 {
+				t.Errorf("one that was let in: %d %s", status, body)
+			}
+		})
+	}
+	eventually(t, 4*time.Second, "all slots taken", func() bool { return s.InFlight() == most })
+	status, body := ping(t, s)
+	if status != 503 || !strings.HasPrefix(body, `{"error":"OVERLOAD `) {
+		t.Errorf("one more: %d %s", status, body)
+	}
+	if status, _, _ := ask(t, s.h1, s.url, call{method: "GET", path: "/emmer/v1/kills", token: "ann-token"}); status != 503 {
+		t.Errorf("an operator's: %d", status)
+	}
+	if status, _, _ := ask(t, s.h1, s.url, call{method: "GET", path: "/healthz"}); status != 200 {
+		t.Errorf("health: %d", status)
+	}
+	r.Resume()
+	wg.Wait()
+	eventually(t, 4*time.Second, "all slots free", func() bool { return s.InFlight() == 0 })
+}
+
+// TestAnAbortedClientsCommandStillRuns: the command is not tied to its client, so it runs to its end
+// and its connection goes back whole.
+func TestAnAbortedClientsCommandStillRuns(t *testing.T) {
+	r := buckettest.StartServer(t)
+	s := serve(t, r.Addr(), func(o *bridge.Options) { o.Timeout = 5 * time.Second })
+	if status, body := ping(t, s); status != 200 {
+		t.Fatal(status, body)
+	}
+	for proto, c := range map[string]*http.Client{"h1": s.h1, "h2": s.h2} {
+		r.Pause()
+		ctx, abort := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() {
+			q, _ := http.NewRequestWithContext(ctx, "POST", s.url+"/", strings.NewReader(`["EVAL","return redis.call('SET',KEYS[1],'1')","1","`+proto+`"]`))
+			q.Header.Set("Authorization", "Bearer "+token)
+			_, err := c.Do(q)
+			done <- err
+		}()
+		eventually(t, 4*time.Second, "in flight", func() bool { return s.InFlight() == 1 })
+		abort()
+		if err := <-done; err == nil {
+			t.Errorf("%s: was answered", proto)
+		}
+		r.Resume()
+		eventually(t, 4*time.Second, "slot free", func() bool { return s.InFlight() == 0 })
+		if v, err := r.Client().Get(context.Background(), proto).Result(); err != nil || v != "1" {
+			t.Errorf("%s: did not run: %q %v", proto, v, err)
+		}
+	}
+}
+
+func TestDrain(t *testing.T) {
+	r := buckettest.StartServer(t)
+	s := serve(t, r.Addr(), func(o *bridge.Options) { o.Timeout = 5 * time.Second })
+	if status, body, w := ask(t, s.h1, s.url, call{method: "GET", path: "/readyz"}); status != 200 || w.Close {
+		t.Errorf("before: %d %s", status, body)
+	}
+	s.Drain()
+	status, body, w := ask(t, s.h1, s.url, call{method: "GET", path: "/readyz"})
+	if status != 503 || !strings.HasPrefix(body, `{"error":"DRAINING `) || !w.Close {
+		t.Errorf("readiness: %d %s, close %v", status, body, w.Close)
+	}
+	for range 3 { // each is served, on connections that end with it
+		for _, c := range []*http.Client{s.h1, s.h2} {
+			if status, body, _ := ask(t, c, s.url, call{path: "/", token: token, body: `["PING"]`}); status != 200 {
+				t.Errorf("command: %d %s", status, body)
+			}
+		}
+	}
+}
+
+// TestReadinessAsksSeldom counts the PINGs that a flood of probes costs.
+func TestReadinessAsksSeldom(t *testing.T) {
+	r := buckettest.StartServer(t)
+	s := serve(t, r.Addr(), nil)
+	start := time.Now()
+	for range 200 {
+		ask(t, s.h1, s.url, call{method: "GET", path: "/readyz"})
+	}
+	most := int(time.Since(start)/(250*time.Millisecond)) + 2
+	stats, err := r.Client().InfoMap(context.Background(), "commandstats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := stats["Commandstats"]["cmdstat_ping"]
+	n := 0
+	for _, c := range strings.TrimPrefix(strings.SplitN(calls, ",", 2)[0], "calls=") {
+		n = n*10 + int(c-'0')
+	}
+	if n < 1 || n > most+3 { // the starter of the server pings too
+		t.Errorf("%d pings in %v (%s)", n, time.Since(start), calls)
+	}
+}
+
+// TestCluster runs on two masters: commands find their node, a pipeline keeps its order across
+// nodes, and the operators' verbs work.
+func TestCluster(t *testing.T) {
+	a := buckettest.StartServer(t, "--cluster-enabled", "yes")
+	b := buckettest.StartServer(t, "--cluster-enabled", "yes")
+	ctx := context.Background()
+	must := func(c *redis.Client, args ...any) {
+		t.Helper()
+		if err := c.Do(ctx, args...).Err(); err != nil {
+			t.Fatalf("%v: %v", args, err)
+		}
+	}
+	host, port, _ := net.SplitHostPort(b.Addr())
+	must(a.Client(), "CLUSTER", "ADDSLOTSRANGE", 0, 8191)
+	must(b.Client(), "CLUSTER", "ADDSLOTSRANGE", 8192, 16383)
+	must(b.Client(), "CLUSTER", "SET-CONFIG-EPOCH", 2)
+	must(a.Client(), "CLUSTER", "MEET", host, port)
+	for _, r := range []*buckettest.Server{a, b} {
+		eventually(t, 20*time.Second, "cluster is whole", func() bool {
+			v, err := r.Client().ClusterInfo(ctx).Result()
+			return err == nil && strings.Contains(v, "cluster_state:ok") && strings.Contains(v, "cluster_known_nodes:2")
+		})
+	}
+	c, err := bridge.Connect(bridge.Redis{Addrs: []string{a.Addr()}, Cluster: true, Timeout: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	s := serve(t, "", func(o *bridge.Options) { o.Client = c })
+	for i := range 20 {
+		status, body, _ := ask(t, s.h1, s.url, call{path: "/", token: token, body: `["EVAL","return redis.call('INCR',KEYS[1])","1","k` + itoa(i) + `"]`})
+		if status != 200 || body != `{"result":1}` {
+			t.Errorf("k%d: %d %s", i, status, body)
+		}
+	}
+	status, body, _ := ask(t, s.h1, s.url, call{path: "/pipeline", token: token,
+		body: `[["EVAL","return redis.call('INCR',KEYS[1])","1","k1"],["EVAL","return redis.call('INCR',KEYS[1])","1","k2"],["EVALSHA","00","1","k3"],["EVAL","return redis.call('INCR',KEYS[1])","1","k1"],["EVAL","return 1","2","k1","k2"]]`})
+	if status != 200 || !strings.HasPrefix(body, `[{"result":2},{"result":2},{"error":"NOSCRIPT `) || !strings.Contains(body, `,{"result":3},{"error":"CROSSSLOT `) {
+		t.Errorf("pipeline: %d %s", status, body)
+	}
+	if status, body, _ := ask(t, s.h1, s.url, call{path: "/emmer/v1/kill", token: "ann-token", body: `{"scope":"tenant","id":"acme","reason":"test","for":"1h"}`}); status != 200 {
+		t.Errorf("kill: %d %s", status, body)
+	}
+	if status, _, _ := ask(t, s.h1, s.url, call{method: "GET", path: "/readyz"}); status != 200 {
+		t.Errorf("readiness: %d", status)
+	}
+}

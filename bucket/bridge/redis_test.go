@@ -1,0 +1,81 @@
+package bridge_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"github.com/emmer-proxy/emmer/bucket/bridge"
+	"github.com/emmer-proxy/emmer/bucket/buckettest"
+)
+
+// eventually polls until ok, and fails the test after a while.
+func eventually(t *testing.T, within time.Duration, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	end := time.NewTimer(within)
+	defer end.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-end.C:
+			t.Fatalf("after %v still not: %s", within, what)
+		}
+	}
+}
+
+// stores are what a test of the wire runs on.
+var stores = map[string]func(t *testing.T) string{
+	"redis":     func(t *testing.T) string { return buckettest.StartRedis(t) },
+	"miniredis": func(t *testing.T) string { return miniredis.RunT(t).Addr() },
+}
+
+// served is a bridge on loopback.
+type served struct {
+	*bridge.Bridge
+	url string
+	h1  *http.Client
+	h2  *http.Client
+}
+
+func serve(t testing.TB, addr string, change func(*bridge.Options)) *served {
+	t.Helper()
+	o := bridge.Options{
+		Tokens:         []string{"first-token", "second-token"},
+		OperatorTokens: map[string]string{"ann-token": "ann"},
+		Timeout:        2 * time.Second,
+	}
+	if change != nil {
+		change(&o)
+	}
+	if o.Client == nil {
+		c, err := bridge.Connect(bridge.Redis{Addrs: []string{addr}, Timeout: o.Timeout})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		o.Client = c
+	}
+	b, err := bridge.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewUnstartedServer(nil)
+	s.Config = bridge.Server(b)
+	s.Start()
+	t.Cleanup(s.Close)
+	h1 := &http.Transport{MaxIdleConnsPerHost: 512}
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	h2 := &http.Transport{Protocols: protocols}
+	t.Cleanup(h1.CloseIdleConnections)
+	t.Cleanup(h2.CloseIdleConnections)
+	return &served{Bridge: b, url: s.URL, h1: &http.Client{Transport: h1}, h2: &http.Client{Transport: h2}}
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
