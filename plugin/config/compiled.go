@@ -6,8 +6,6 @@
 package config
 
 import (
-	"sync/atomic"
-
 	"github.com/emmer-proxy/emmer/bucket"
 	"github.com/emmer-proxy/emmer/tokenizer"
 )
@@ -171,19 +169,6 @@ type Limit struct {
 	Lost    bucket.Lost
 	Failure Failure
 	Status  int // of a refusal: 429 or 402 or as configured
-
-	bounds atomic.Pointer[[4]bucket.Millis] // of the period last asked for
-}
-
-// Bounds are those of the window at a time. They are kept until a time outside of the period is
-// asked for, because time zones make them as expensive as the rest of a small call's plan.
-func (l *Limit) Bounds(now bucket.Millis) [4]bucket.Millis {
-	if b := l.bounds.Load(); b != nil && b[1] <= now && now < b[2] {
-		return *b
-	}
-	b := l.Window.Bounds(now)
-	l.bounds.Store(&b)
-	return b
 }
 
 // Key names a component of a limit's entity: an identity (Identity >= 0) or a built-in name.

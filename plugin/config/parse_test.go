@@ -194,25 +194,6 @@ func TestMoneyOfLimits(t *testing.T) {
 	}
 }
 
-func TestBoundsAreThoseOfTheWindow(t *testing.T) {
-	c := parse(t, doc("limits", `[{"name": "w", "count": "tokens", "max": 1, "window": {"calendar": "day", "timezone": "America/New_York"}}]`))
-	l := c.Limits[0]
-	at := bucket.Millis(1_930_000_000_000)
-	for i := range 2000 {
-		step := bucket.Millis(i*i%97) * 3_600_000 / 2
-		if i%3 == 0 {
-			step = -step / 2
-		}
-		at += step
-		if got, want := l.Bounds(at), l.Window.Bounds(at); got != want {
-			t.Fatalf("at %d: %v, want %v", at, got, want)
-		}
-		if end := l.Bounds(at)[2]; l.Bounds(end-1) != l.Window.Bounds(end-1) || l.Bounds(end) != l.Window.Bounds(end) {
-			t.Fatalf("around %d", end)
-		}
-	}
-}
-
 func TestVariables(t *testing.T) {
 	for text, want := range map[string]string{
 		`x`: "x", `${TOKEN}`: "s3cret", `a${TOKEN}b${TOKEN}`: "as3cretbs3cret", `$${TOKEN}`: "${TOKEN}", `$TOKEN`: "$TOKEN", `a$`: "a$",

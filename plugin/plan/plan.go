@@ -173,7 +173,7 @@ func (p *Plan) listed(l bucket.Limit) bool {
 func limitOf(l *config.Limit, entity string, now bucket.Millis) bucket.Limit {
 	b := bucket.Limit{Name: l.Name, Period: l.Period, Entity: entity, Kind: l.Kind, Lost: l.Lost}
 	if l.Kind == bucket.CalendarWindow {
-		b.Max, b.Bounds = l.Max, l.Bounds(now)
+		b.Max, b.Bounds = l.Max, l.Window.Bounds(now)
 	} else {
 		b.Rate, b.Per, b.Burst = l.Rate, l.Per, l.Burst
 	}
