@@ -31,6 +31,41 @@ func Path(t testing.TB) string {
 	return path
 }
 
+// Altered builds the filter with a file of the module replaced by a text, into the test's own
+// folder: for tests that prove that another one notices a fault.
+func Altered(t testing.TB, file, text string) string {
+	t.Helper()
+	root, err := moduleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	replaced, overlay, path := filepath.Join(dir, "replaced"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "altered.wasm")
+	if err := os.WriteFile(replaced, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	list := fmt.Sprintf(`{"Replace": {%q: %q}}`, filepath.Join(root, filepath.FromSlash(file)), replaced)
+	if err := os.WriteFile(overlay, []byte(list), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := compile(root, path, "-overlay", overlay); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func compile(root, path string, more ...string) error {
+	args := append([]string{"build"}, strings.Fields(Flags)...)
+	args = append(args, more...)
+	cmd := exec.Command("go", append(args, "-o", path, "./plugin")...)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the filter: %w\n%s", err, out)
+	}
+	return nil
+}
+
 func build() (string, error) {
 	root, err := moduleRoot()
 	if err != nil {
@@ -51,14 +86,7 @@ func build() (string, error) {
 		return "", fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
 	path := filepath.Join(bin, "emmer.wasm")
-	args := append([]string{"build"}, strings.Fields(Flags)...)
-	cmd := exec.Command("go", append(args, "-o", path, "./plugin")...)
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the filter: %w\n%s", err, out)
-	}
-	return path, nil
+	return path, compile(root, path)
 }
 
 func moduleRoot() (string, error) {

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/emmer-proxy/emmer/bucket"
+	"github.com/emmer-proxy/emmer/bucket/buckettest"
+	"github.com/emmer-proxy/emmer/bucket/script"
+	"github.com/emmer-proxy/emmer/hostsim/envoy"
+	"github.com/emmer-proxy/emmer/hostsim/redisgw"
+	"github.com/emmer-proxy/emmer/hostsim/upstream"
+	"github.com/emmer-proxy/emmer/plugin/config"
+	"github.com/emmer-proxy/emmer/plugin/internal/wasmbuild"
+	"github.com/emmer-proxy/emmer/plugin/plan"
+)
+
+// logFormat makes the access log of the stands' listeners: the flat object that the filter leaves.
+const logFormat = "%RESPONSE_CODE% %RESPONSE_FLAGS% %FILTER_STATE(wasm.emmer:PLAIN)%"
+
+// site is one listener with its configuration, provider and namespace in the shared store.
+type site struct {
+	name     string
+	hold     string // pair or flag
+	limits   string // JSON of the limits section
+	more     string // further sections, each with a comma behind
+	provider *upstream.Server
+	config   *config.Compiled
+}
+
+// stand is real Envoys in front of scripted providers, with one bridge on a real Redis.
+type stand struct {
+	t      *testing.T
+	server *buckettest.Server
+	bridge *redisgw.Gateway
+	envoys []*envoy.Envoy
+	sites  map[string]*site
+	client *http.Client
+}
+
+func (s *site) json() string {
+	return fmt.Sprintf(`{
+		"version": 1, "currency": "EUR",
+		"store": {"cluster": "bridge", "token": "token", "timeout": "2s", "namespace": %q},
+		"hold": {"mode": %q},
+		"identity": {"key": {"header": "authorization", "strip": "Bearer"}},
+		"models": {"m": {"tokenizer": "o200k_base", "max_output": 100000, "default_output": 500, "price": {"input": "1", "cached_input": "0.5", "output": "2"}}},
+		%s
+		"limits": %s}`, s.name, s.hold, s.more, s.limits)
+}
+
+// newStand starts everything: workers threads in each of n Envoys, which share the store and the
+// providers.
+func newStand(t *testing.T, n, workers int, sites ...*site) *stand {
+	t.Helper()
+	return newStandWith(t, wasmbuild.Path(t), n, workers, sites...)
+}
+
+func newStandWith(t *testing.T, wasm string, n, workers int, sites ...*site) *stand {
+	t.Helper()
+	st := &stand{t: t, server: buckettest.StartServer(t), sites: map[string]*site{}}
+	var err error
+	if st.bridge, err = redisgw.Start(redisgw.Options{RedisAddr: st.server.Addr(), Timeout: 500 * time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(st.bridge.Close)
+	o := envoy.Options{Concurrency: workers, Clusters: []envoy.Cluster{{Name: "bridge", Addr: st.bridge.Addr()}}}
+	for _, s := range sites {
+		if s.config, err = config.Parse([]byte(s.json()), nil); err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+		if s.provider == nil {
+			if s.provider, err = upstream.Start(nil); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { s.provider.Close() })
+		}
+		st.sites[s.name] = s
+		entry := func(root string) envoy.Filter {
+			return envoy.Filter{Wasm: &envoy.Wasm{Name: root, RootID: root, File: wasm, Config: []byte(s.json()), AllowOnHeadersStop: s.hold == "flag"}}
+		}
+		l := envoy.Listener{Name: s.name, Filters: []envoy.Filter{entry("emmer")}, AccessLog: logFormat,
+			Routes: []envoy.Route{{Cluster: s.name}}}
+		if s.hold == "pair" {
+			l.Filters = append(l.Filters, entry("emmer.gate"))
+		}
+		o.Listeners = append(o.Listeners, l)
+		o.Clusters = append(o.Clusters, envoy.Cluster{Name: s.name, Addr: s.provider.Addr()})
+	}
+	for range n {
+		e, err := envoy.Start(context.Background(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(e.Stop)
+		st.envoys = append(st.envoys, e)
+	}
+	st.client = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 128, MaxConnsPerHost: 0}}
+	t.Cleanup(st.client.CloseIdleConnections)
+	t.Cleanup(func() {
+		if t.Failed() {
+			for i, e := range st.envoys {
+				t.Logf("envoy %d:\n%s", i, tail(e.Logs(), 60))
+			}
+		}
+	})
+	return st
+}
+
+func tail(s string, n int) string {
+	lines := strings.Split(strings.TrimRight(s, "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// answer is what a client got.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+	err    error
+}
+
+// call sends one chat call through an Envoy and reads the whole answer.
+func (st *stand) call(n int, site, key, body string) answer {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, "POST", "http://"+st.envoys[n].Addr(site)+"/v1/chat/completions", bytes.NewReader([]byte(body)))
+	if err != nil {
+		return answer{err: err}
+	}
+	req.Header.Set("authorization", "Bearer "+key)
+	req.Header.Set("content-type", "application/json")
+	res, err := st.client.Do(req)
+	if err != nil {
+		return answer{err: err}
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	return answer{res.StatusCode, res.Header, string(b), err}
+}
+
+// level reads how a limit of a site stands for a key, by the store itself.
+func (st *stand) level(name string, limit int, key string) script.Level {
+	st.t.Helper()
+	s := st.sites[name]
+	l := s.config.Limits[limit]
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	now, err := st.server.Client().Time(ctx).Result()
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	lim := plan.StoreLimit(l, plan.EntityOf(l, map[string]string{"key": key}), bucket.Millis(now.UnixMilli()))
+	layout := script.Layout{Namespace: name, Tag: "g"}
+	r := buckettest.NewRedis(st.t, st.server.Client())
+	call, err := layout.Level(lim, "probe")
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	v, err := r.Do(call)
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	got, err := script.DecodeLevel(call, v)
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	return got
+}
+
+// eventually polls until f has nothing to complain of, for at most d.
+func eventually(t *testing.T, d time.Duration, f func() string) {
+	t.Helper()
+	deadline := time.After(d)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		wrong := f()
+		if wrong == "" {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("still after %v: %s", d, wrong)
+		case <-tick.C:
+		}
+	}
+}
+
+// records counts the live reservations of a site's namespace.
+func (st *stand) records(name string) (live, settled int) {
+	st.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	c := st.server.Client()
+	iter := c.Scan(ctx, 0, name+":1:{g}:r:*", 1000).Iterator()
+	for iter.Next(ctx) {
+		v, err := c.Get(ctx, iter.Val()).Result()
+		if err == redis.Nil {
+			continue
+		}
+		if err != nil {
+			st.t.Fatal(err)
+		}
+		if strings.HasPrefix(v, "R") {
+			live++
+		} else {
+			settled++
+		}
+	}
+	if err := iter.Err(); err != nil {
+		st.t.Fatal(err)
+	}
+	return live, settled
+}
