@@ -144,7 +144,7 @@ var claimRoot = []string{"metadata", "filter_metadata", "envoy.filters.http.jwt_
 
 // claim answers the index plus one of a path in c.Claims, where equal paths share a place.
 func (r *reader) claim(c *Compiled, n *node) int {
-	steps := r.path(n)
+	steps := r.path(n, 2, "a list: what payload_in_metadata says, then the names that lead to the claim")
 	if steps == nil {
 		return 0
 	}
@@ -158,10 +158,9 @@ func (r *reader) claim(c *Compiled, n *node) int {
 	return len(c.Claims)
 }
 
-// path reads the steps to a claim; unlike in other lists the same step may come twice.
-func (r *reader) path(n *node) []string {
-	const want = "a list: what payload_in_metadata says, then the names that lead to the claim"
-	if n.kind != kindList || len(n.kids) < 2 {
+// path reads the steps to a property; unlike in other lists the same step may come twice.
+func (r *reader) path(n *node, least int, want string) []string {
+	if n.kind != kindList || len(n.kids) < least {
 		r.fault(n, want)
 		return nil
 	}

@@ -89,7 +89,7 @@ func (r *reader) store(c *Compiled, root *node) {
 		if p := v.get("property"); p == nil {
 			r.missing(v, "property", "a list of names that lead to a property")
 		} else {
-			c.Store.ClusterProperty = r.texts(p, "a list of names that lead to a property")
+			c.Store.ClusterProperty = r.path(p, 1, "a list of names that lead to a property")
 		}
 	default:
 		c.Store.Cluster = r.text(v, "", wantCluster)

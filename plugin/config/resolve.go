@@ -2,12 +2,22 @@ package config
 
 import "strings"
 
+// What bounds the work that a name makes: no model is called by more bytes, and no gateway puts
+// more prefixes in front of a name.
+const (
+	maxAsked    = 256
+	maxPrefixes = 8
+)
+
 // Model finds the model that a caller's name means: the exact name, an alias, and then the
 // spellings under which gateways and providers hand names around: any case, behind a provider's
 // prefix ("x/y/name"), with a date at the end ("-2031-01-05", "-20310105"). A more literal reading
 // wins over a freer one. Where none fits, known is false and the answer is the model whose figures
 // unknown ones get, or nil if they are to be refused.
 func (c *Compiled) Model(name string) (m *Model, known bool) {
+	if len(name) > maxAsked {
+		return c.UnknownModel, false
+	}
 	if m := c.spelled(name); m != nil {
 		return m, true
 	}
@@ -21,7 +31,7 @@ func (c *Compiled) Model(name string) (m *Model, known bool) {
 
 // spelled tries a name as it is, then without one more step of its prefix each time.
 func (c *Compiled) spelled(name string) *Model {
-	for {
+	for range 1 + maxPrefixes {
 		if m := c.named(name); m != nil {
 			return m
 		}
@@ -34,6 +44,7 @@ func (c *Compiled) spelled(name string) *Model {
 		}
 		name = rest
 	}
+	return nil
 }
 
 // named finds a name or alias exactly as written; names come before aliases.
