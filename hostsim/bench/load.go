@@ -24,8 +24,9 @@ type Load struct {
 type Sample struct {
 	Latencies []time.Duration // of all answers, sorted
 	Took      time.Duration
-	Statuses  map[string]int // answers by status code
-	Errors    map[string]int // requests without a whole answer, by reason
+	Statuses  map[string]int           // answers by status code
+	Errors    map[string]int           // requests without a whole answer, by reason
+	CPU       map[string]time.Duration // what processes used meanwhile, if somebody looked
 }
 
 // RPS is answers per second.

@@ -58,6 +58,9 @@ type Line struct {
 	// NsPerByte is what the filter's p50 has over the floor's, for each byte of a large body.
 	NsPerByte *float64 `json:"ns_per_byte,omitempty"`
 
+	// CPU is what a request costs in each process, all its callouts included.
+	CPU map[string]float64 `json:"cpu_us,omitempty"`
+
 	// Wrong counts requests that were not answered with 200.
 	Wrong int `json:"wrong,omitempty"`
 
@@ -126,7 +129,9 @@ func measure(ctx context.Context, o Options, s *stack) ([]Line, error) {
 				if err := ctx.Err(); err != nil {
 					return nil, err
 				}
+				before := s.cpu()
 				sample := Load{Addr: s.envoy.Addr(c.listener()), Request: request, Conns: c.conns, For: each, Timeout: 10 * time.Second}.Run()
+				sample.CPU = since(before, s.cpu())
 				if len(sample.Latencies) == 0 {
 					return nil, fmt.Errorf("%s: no answer at all (%v); Envoy's log:\n%s", c.listener(), sample.Errors, s.envoy.Logs())
 				}
@@ -175,7 +180,7 @@ func linesOf(group []cell, rounds map[cell][]Sample) []Line {
 		l := Line{
 			Bench: "chat", Hold: c.hold, Bytes: c.size, Conns: c.conns, System: c.system,
 			P50: micros(rounds[c], 50), P99: micros(rounds[c], 99),
-			RPS: round2(median(rounds[c], Sample.RPS)),
+			RPS: round2(median(rounds[c], Sample.RPS)), CPU: perCall(rounds[c]),
 		}
 		for _, s := range rounds[c] {
 			l.Wrong += wrong(s)
@@ -249,13 +254,14 @@ func round2(v float64) float64 {
 // table prints the lines for people.
 func table(out io.Writer, lines []Line) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "\nbench\tbytes\tconns\tsystem\tp50 us\tp99 us\tadded p50\tadded p99\trps\tto floor\tns/byte\twrong\t")
+	fmt.Fprintln(w, "\nbench\tbytes\tconns\tsystem\tp50 us\tp99 us\tadded p50\tadded p99\trps\tto floor\tns/byte\tcpu us: envoy\tbridge\tredis\twrong\t")
 	for _, l := range lines {
 		if l.P99OverTimeout != nil {
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%d\t%d\t%s\t%s\t%.0f\t%s\t%s\t%d\t\n", l.Bench, l.Bytes, l.Conns, cell{system: l.System, hold: l.Hold}.listener(),
-			l.P50, l.P99, show(l.AddedP50), show(l.AddedP99), l.RPS, show(l.RatioToFloor), show(l.NsPerByte), l.Wrong)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%d\t%d\t%s\t%s\t%.0f\t%s\t%s\t%.0f\t%.0f\t%.0f\t%d\t\n", l.Bench, l.Bytes, l.Conns, cell{system: l.System, hold: l.Hold}.listener(),
+			l.P50, l.P99, show(l.AddedP50), show(l.AddedP99), l.RPS, show(l.RatioToFloor), show(l.NsPerByte),
+			l.CPU["envoy"], l.CPU["bridge"], l.CPU["redis"], l.Wrong)
 	}
 	first := true
 	for _, l := range lines {
