@@ -117,57 +117,71 @@ func (c Calendar) start(t time.Time, n int) Millis {
 // dayBegins is the first instant of a day, which need not be a normal date: day 0 is the last of
 // the month before.
 func dayBegins(year int, month time.Month, day int, zone *time.Location) Millis {
-	// As wall clocks go, with any offset: seconds since 1970 without a zone.
+	// As wall clocks go, with any offset: seconds since 1970 without a zone. Offsets lie between -12
+	// and +14 hours, so midnight and every change that matters to it lie between these two.
 	wall := time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Unix()
-	// Offsets lie within 26 hours of each other; the first instant is in the range, before or after a
-	// change of the offset.
-	at := time.Unix(wall-15*3600, 0).In(zone)
-	for range 8 {
-		_, offset := at.Zone()
-		_, end := at.ZoneBounds()
-		midnight := time.Unix(wall-int64(offset), 0)
-		if end.IsZero() || midnight.Before(end) {
-			if midnight.Before(at) {
-				midnight = at // the clock was put forward over midnight: the day begins at the change
-			}
-			return Millis(midnight.UnixMilli())
+	early, late := wall-18*3600, wall+18*3600
+	before, after := offset(early, zone), offset(late, zone)
+	midnight := wall - before
+	if before != after {
+		if change := changeOf(early, late, zone); midnight >= change {
+			midnight = max(wall-after, change) // put forward over midnight, the day begins at the change
 		}
-		at = end.In(zone)
 	}
-	return Millis(at.UnixMilli())
+	return Millis(midnight * 1000)
 }
 
 // hours are pieces of time with one local hour and one offset: where a clock changes within an
 // hour, as on Lord Howe Island, the change begins a period.
-func hours(local time.Time) [4]Millis {
-	current := hourBegins(local)
-	next := hourEnds(current)
+func hours(now time.Time) [4]Millis {
+	zone := now.Location()
+	current := hourBegins(now.Unix(), zone)
+	next := hourEnds(current, zone)
 	return [4]Millis{
-		Millis(hourBegins(current.Add(-time.Millisecond)).UnixMilli()),
-		Millis(current.UnixMilli()),
-		Millis(next.UnixMilli()),
-		Millis(hourEnds(next).UnixMilli()),
+		Millis(hourBegins(current-1, zone) * 1000),
+		Millis(current * 1000),
+		Millis(next * 1000),
+		Millis(hourEnds(next, zone) * 1000),
 	}
 }
 
-func fullHour(t time.Time) time.Time {
-	_, offset := t.Zone()
-	wall := t.Unix() + int64(offset)
-	return time.Unix(wall-((wall%3600)+3600)%3600-int64(offset), 0).In(t.Location())
+func fullHour(at int64, zone *time.Location) int64 {
+	past := (at + offset(at, zone)) % 3600
+	return at - (past+3600)%3600
 }
 
-func hourBegins(t time.Time) time.Time {
-	full := fullHour(t)
-	if change, _ := t.ZoneBounds(); !change.IsZero() && full.Before(change) {
-		return change.In(t.Location())
-	}
-	return full
-}
-
-func hourEnds(t time.Time) time.Time {
-	full := fullHour(t).Add(time.Hour)
-	if _, change := t.ZoneBounds(); !change.IsZero() && change.Before(full) {
-		return change.In(t.Location())
+func hourBegins(at int64, zone *time.Location) int64 {
+	full := fullHour(at, zone)
+	if offset(full, zone) != offset(at, zone) {
+		return changeOf(full, at, zone)
 	}
 	return full
+}
+
+func hourEnds(at int64, zone *time.Location) int64 {
+	end := fullHour(at, zone) + 3600
+	if offset(end-1, zone) != offset(at, zone) {
+		return changeOf(at, end-1, zone)
+	}
+	return end
+}
+
+func offset(at int64, zone *time.Location) int64 {
+	_, seconds := time.Unix(at, 0).In(zone).Zone()
+	return int64(seconds)
+}
+
+// changeOf is the first second after early whose offset is not early's; late's is not. It halves,
+// because time.ZoneBounds of Go 1.26 says the wrong thing on the last day of a southern leap year
+// beyond a zone's table (Lord Howe Island, 2040-12-31).
+func changeOf(early, late int64, zone *time.Location) int64 {
+	before := offset(early, zone)
+	for late-early > 1 {
+		if mid := early + (late-early)/2; offset(mid, zone) == before {
+			early = mid
+		} else {
+			late = mid
+		}
+	}
+	return late
 }
