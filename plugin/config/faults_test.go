@@ -70,6 +70,9 @@ var faultCases = []struct{ section, text, want string }{
 		"limits[0].max: found \"9007199.254740992\"; want an amount of money above 0, a decimal string such as \"50\", no finer than 1/1000000000 EUR and below 2^53 of these\nlimits[0].window.starts: found 32; want a whole number from 1 to 31"},
 	{"limits", `[{"name": "a", "count": "cost", "for": {"model": "m-1"}, "max": "0", "window": {"calendar": "month"}}]`, "limits[0].max: found \"0\"; want an amount of money above 0, a decimal string such as \"50\""},
 	{"limits", `[{"name": "a", "count": "cost", "max": "1", "window": {"calendar": "month"}}]`, "limits[0].count: found cost, and unpriced models: m-2; want a price for each, or a for that leaves them out"},
+	{"targets", `{"t": {"models": {"m-1": {}, "m-2": {"name": "x"}}}}`, ""},
+	{"limits", `[{"name": "a", "for": {"target": "west", "model": "m-2"}, "count": "cost", "max": "1", "window": {"calendar": "month"}}]`, "limits[0].count: found cost, and unpriced models: m-2; want a price for each, or a for that leaves them out"},
+	{"limits", `[{"name": "a", "for": {"provider": "acme"}, "count": "cost", "max": "1", "window": {"calendar": "month"}}]`, ""},
 	{"limits", `[{"name": "a", "count": "tokens", "max": {"tier": {}}, "window": {"calendar": "day"}}]`, "limits[0].max: found a maximum that depends on a claim; want it left out, because it is not carried out by this version"},
 	{"limits", `[{"name": "a", "count": "tokens", "max": 1, "window": {"rolling": "1h"}}]`, "limits[0].window.rolling: found a setting of a later version; want it left out, because it is not carried out by this version"},
 	{"limits", `[{"name": "a", "count": "concurrency", "max": 20}]`, "limits[0]: found neither bucket nor window; want one of them\nlimits[0].count: found \"concurrency\"; want one of tokens, input_tokens, output_tokens, requests, cost, because it is not carried out by this version"},
@@ -89,6 +92,24 @@ func TestFaults(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s: %s\ngot:\n%s\nwant:\n%s\n", c.section, c.text, got, c.want)
+		}
+	}
+}
+
+// A model is priced by its own price or by that of each target that serves it.
+func TestPricesAtTargets(t *testing.T) {
+	const limit = `[{"name": "a", "count": "cost", "max": "1", "window": {"calendar": "month"}}]`
+	const price = `{"price": {"input": "1", "output": "1"}}`
+	for targets, fault := range map[string]bool{
+		`{"t": {"models": {"m-1": {}, "m-2": ` + price + `}}}`:                               false,
+		`{"t": {"models": {"m-1": {}, "m-2": {"name": "x"}}}}`:                               true,
+		`{"t": {"models": {"m-2": ` + price + `}}, "u": {"models": {"m-2": {}}}}`:            true,
+		`{"t": {"models": {"m-2": ` + price + `}}, "u": {"models": {"m-2": ` + price + `}}}`: false,
+		`{"t": {"models": {"m-2": ` + price + `}}, "u": {}}`:                                 true,
+	} {
+		_, err := Parse([]byte(doc("targets", targets, "limits", limit)), env)
+		if (err != nil) != fault || err != nil && !strings.HasPrefix(err.Error(), "limits[0].count: found cost, and unpriced models: m-2;") {
+			t.Errorf("%s: %v", targets, err)
 		}
 	}
 }

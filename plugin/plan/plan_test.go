@@ -204,6 +204,15 @@ func TestLimitsThatACallMeets(t *testing.T) {
 	}
 }
 
+// A script that took from one key twice would see the first taking only in part.
+func TestOneKeyIsTakenFromOnce(t *testing.T) {
+	c := compiled(t, "limits", `[{"name": "a", "count": "requests", "bucket": {"rate": "1/s", "burst": 9}}, {"name": "b", "count": "requests", "bucket": {"rate": "1/s", "burst": 9}}]`)
+	c.Limits = append(c.Limits, c.Limits[0])
+	if p := build(t, c, nil, `{"model": "m-1", `+prompt+`}`); len(p.Items) != 2 || len(p.Limits) != 2 {
+		t.Errorf("%+v", p.Items)
+	}
+}
+
 // Every two different lists of values give different entities.
 func FuzzEntities(f *testing.F) {
 	f.Add("a", "b", "a,team=b", "")
