@@ -184,10 +184,11 @@ func (s *jsonScanner) write(p []byte) int {
 	return i
 }
 
-// structure reads white space, then one byte outside of strings, numbers and literals.
+// structure reads white space, then one byte outside of strings, numbers and literals and the token
+// that it begins.
 func (s *jsonScanner) structure(p []byte, i int) int {
 	c := p[i]
-	if isSpace(c) {
+	if c <= ' ' && isSpace(c) {
 		if s.inRaw && s.rawFrom < i {
 			s.h.raw(s.rawNode, p[s.rawFrom:i], false)
 		}
@@ -215,7 +216,7 @@ func (s *jsonScanner) structure(p []byte, i int) int {
 				s.mode = stringKey
 				s.held, s.overflow = s.held[:0], false
 			}
-			return i + 1
+			return s.stringBody(p, i+1)
 		case c == '}' && s.state == wantKeyOrEnd:
 			return s.closeContainer(p, i, c)
 		}
@@ -314,6 +315,7 @@ func (s *jsonScanner) beginValue(p []byte, i int, c byte) int {
 			s.mode = stringValue
 			s.held, s.overflow = s.held[:0], false
 		}
+		return s.stringBody(p, i+1)
 	case kindNumber:
 		s.state, s.held, s.overflow = inNumber, s.held[:0], false
 		switch c {
@@ -327,12 +329,16 @@ func (s *jsonScanner) beginValue(p []byte, i int, c byte) int {
 		if n != 0 {
 			s.held = append(s.held, c)
 		}
+		return s.number(p, i+1)
 	case kindTrue:
 		s.state, s.lit = inLiteral, "rue"
+		return s.literal(p, i+1)
 	case kindFalse:
 		s.state, s.lit = inLiteral, "alse"
+		return s.literal(p, i+1)
 	case kindNull:
 		s.state, s.lit = inLiteral, "ull"
+		return s.literal(p, i+1)
 	}
 	return i + 1
 }
@@ -366,6 +372,10 @@ func (s *jsonScanner) endValue(p []byte, i int) {
 }
 
 func (s *jsonScanner) literal(p []byte, i int) int {
+	if n := len(s.lit); len(p)-i >= n && string(p[i:i+n]) == s.lit {
+		s.endValue(p, i+n)
+		return i + n
+	}
 	for i < len(p) && s.lit != "" {
 		if p[i] != s.lit[0] {
 			s.syntax(i)
@@ -382,6 +392,11 @@ func (s *jsonScanner) literal(p []byte, i int) int {
 
 func (s *jsonScanner) number(p []byte, i int) int {
 	from := i
+	if s.num == numInt {
+		for i < len(p) && p[i]-'0' <= 9 {
+			i++
+		}
+	}
 	for ; i < len(p); i++ {
 		c := p[i]
 		digit := c >= '0' && c <= '9'

@@ -34,8 +34,18 @@ func (s *jsonScanner) stringBody(p []byte, i int) int {
 		c := p[i]
 		switch {
 		case c == '"':
-			s.handString(p[from:i], true)
-			if s.fault == nil && s.state == inString {
+			if s.mode >= stringKey {
+				s.endString(p[from:i])
+				if i++; i < len(p) && p[i] == ':' && s.fault == nil {
+					s.state = wantValue
+					i++
+				}
+				return i
+			}
+			if s.mode != stringSkip {
+				s.endString(p[from:i])
+			}
+			if s.fault == nil {
 				s.endValue(p, i+1)
 			}
 			return i + 1
@@ -60,32 +70,31 @@ func (s *jsonScanner) stringBody(p []byte, i int) int {
 			return i
 		}
 	}
-	s.handString(p[from:i], false)
+	switch s.mode {
+	case stringText:
+		if from < i {
+			s.h.text(s.node, p[from:i], false)
+		}
+	case stringValue, stringKey:
+		s.hold(p[from:i])
+	}
 	return i
 }
 
-// handString hands on a part of the string at hand.
-func (s *jsonScanner) handString(p []byte, last bool) {
+// endString hands on the last part of the string at hand, which is not one to skip over.
+func (s *jsonScanner) endString(p []byte) {
 	switch s.mode {
 	case stringText:
-		if len(p) > 0 || last {
-			s.h.text(s.node, p, last)
-		}
+		s.h.text(s.node, p, true)
 	case stringValue:
 		s.hold(p)
-		if last {
-			s.handValue(kindString)
-		}
-	case stringKey, stringKeySkip:
-		if s.mode == stringKey {
-			s.hold(p)
-		}
-		if last {
-			if s.mode == stringKey {
-				s.endKey()
-			}
-			s.state = wantColon
-		}
+		s.handValue(kindString)
+	case stringKey:
+		s.hold(p)
+		s.endKey()
+		s.state = wantColon
+	case stringKeySkip:
+		s.state = wantColon
 	}
 }
 

@@ -84,7 +84,6 @@ type chatScanner struct {
 	json  jsonScanner
 	sink  Sink
 	facts Facts
-	fault *Fault
 }
 
 func (openAIChat) NewScanner(maxDepth int, sink Sink) Scanner {

@@ -49,10 +49,21 @@ func (c *Counter) Write(b []byte) {
 				break
 			}
 		}
-		k, whole := c.decode(b[i])
-		i++
-		if !whole {
-			continue
+		var k uint32
+		switch x := b[i]; {
+		case c.need == 0 && x >= 0xe0 && x < 0xf0 && i+2 < len(b) && b[i+1]&0xc0 == 0x80 && b[i+2]&0xc0 == 0x80:
+			k = uint32(classOf(uint32(x&15)<<12 | uint32(b[i+1]&63)<<6 | uint32(b[i+2]&63)))
+			i += 3
+		case c.need == 0 && x >= 0xc0 && x < 0xe0 && i+1 < len(b) && b[i+1]&0xc0 == 0x80:
+			k = uint32(classOf(uint32(x&31)<<6 | uint32(b[i+1]&63)))
+			i += 2
+		default:
+			var whole bool
+			k, whole = c.decode(x)
+			i++
+			if !whole {
+				continue
+			}
 		}
 		sum += int(w[(prev<<7|k)&(1<<14-1)])
 		prev = k
