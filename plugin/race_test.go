@@ -83,7 +83,7 @@ func race(t *testing.T, st *stand, s *site, stream, two bool) {
 		}
 		return ""
 	})
-	if l := st.level(s.name, 0, "k"); l.Remaining != 0 || l.Reserved != 0 {
+	if l := st.level(s.name, "day", "k"); l.Remaining != 0 || l.Reserved != 0 {
 		t.Errorf("the window stands at %d left and %d reserved, want 0 and 0", l.Remaining, l.Reserved)
 	}
 }

@@ -10,9 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"github.com/emmer-proxy/emmer/bucket"
 	"github.com/emmer-proxy/emmer/bucket/buckettest"
 	"github.com/emmer-proxy/emmer/bucket/script"
 	"github.com/emmer-proxy/emmer/hostsim/envoy"
@@ -20,7 +17,6 @@ import (
 	"github.com/emmer-proxy/emmer/hostsim/upstream"
 	"github.com/emmer-proxy/emmer/plugin/config"
 	"github.com/emmer-proxy/emmer/plugin/internal/wasmbuild"
-	"github.com/emmer-proxy/emmer/plugin/plan"
 )
 
 // logFormat makes the access log of the stands' listeners: the flat object that the filter leaves.
@@ -147,33 +143,21 @@ func (st *stand) call(n int, site, key, body string) answer {
 	return answer{res.StatusCode, res.Header, string(b), err}
 }
 
+// store reads what stands in a site's namespace.
+func (st *stand) store(name string) store {
+	return store{st.server.Client(), name, st.sites[name].config}
+}
+
 // level reads how a limit of a site stands for a key, by the store itself.
-func (st *stand) level(name string, limit int, key string) script.Level {
+func (st *stand) level(name, limit, key string) script.Level {
 	st.t.Helper()
-	s := st.sites[name]
-	l := s.config.Limits[limit]
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	now, err := st.server.Client().Time(ctx).Result()
+	l, err := st.store(name).level(ctx, limit, map[string]string{"key": key})
 	if err != nil {
 		st.t.Fatal(err)
 	}
-	lim := plan.StoreLimit(l, plan.EntityOf(l, map[string]string{"key": key}), bucket.Millis(now.UnixMilli()))
-	layout := script.Layout{Namespace: name, Tag: "g"}
-	r := buckettest.NewRedis(st.t, st.server.Client())
-	call, err := layout.Level(lim, "probe")
-	if err != nil {
-		st.t.Fatal(err)
-	}
-	v, err := r.Do(call)
-	if err != nil {
-		st.t.Fatal(err)
-	}
-	got, err := script.DecodeLevel(call, v)
-	if err != nil {
-		st.t.Fatal(err)
-	}
-	return got
+	return l
 }
 
 // eventually polls until f has nothing to complain of, for at most d.
@@ -195,29 +179,14 @@ func eventually(t *testing.T, d time.Duration, f func() string) {
 	}
 }
 
-// records counts the live reservations of a site's namespace.
-func (st *stand) records(name string) (live, settled int) {
+// records counts a site's reservations that are held and those that were settled.
+func (st *stand) records(name string) (held, settled int) {
 	st.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	c := st.server.Client()
-	iter := c.Scan(ctx, 0, name+":1:{g}:r:*", 1000).Iterator()
-	for iter.Next(ctx) {
-		v, err := c.Get(ctx, iter.Val()).Result()
-		if err == redis.Nil {
-			continue
-		}
-		if err != nil {
-			st.t.Fatal(err)
-		}
-		if strings.HasPrefix(v, "R") {
-			live++
-		} else {
-			settled++
-		}
-	}
-	if err := iter.Err(); err != nil {
+	held, settled, err := st.store(name).records(ctx)
+	if err != nil {
 		st.t.Fatal(err)
 	}
-	return live, settled
+	return held, settled
 }
