@@ -250,7 +250,10 @@ func (j *JWT) filter() object {
 	if err != nil {
 		panic(err) // strings only
 	}
-	provider := object{"local_jwks": object{"inline_string": string(inline)}, "payload_in_metadata": j.Metadata}
+	provider := object{
+		"local_jwks": object{"inline_string": string(inline)}, "payload_in_metadata": j.Metadata,
+		"forward": true, // else the authorization header ends here
+	}
 	if j.Issuer != "" {
 		provider["issuer"] = j.Issuer
 	}
