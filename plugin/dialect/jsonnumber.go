@@ -1,5 +1,103 @@
 package dialect
 
+type numState uint8
+
+const (
+	numMinus numState = iota
+	numZero
+	numInt
+	numDot
+	numFraction
+	numE
+	numESign
+	numExponent
+)
+
+// number reads on inside a number, by the grammar of RFC 8259 section 6.
+func (s *jsonScanner) number(p []byte, i int) int {
+	from := i
+	if s.num == numInt {
+		for i < len(p) && p[i]-'0' <= 9 {
+			i++
+		}
+	}
+	for ; i < len(p); i++ {
+		c := p[i]
+		digit := c >= '0' && c <= '9'
+		next := s.num
+		switch s.num {
+		case numMinus:
+			if !digit {
+				s.syntax(i)
+				return i
+			}
+			next = numInt
+			if c == '0' {
+				next = numZero
+			}
+		case numZero, numInt, numFraction:
+			switch {
+			case digit && s.num != numZero:
+			case c == '.' && s.num != numFraction:
+				next = numDot
+			case c == 'e' || c == 'E':
+				next = numE
+			case digit:
+				s.syntax(i) // a leading zero
+				return i
+			default:
+				return s.endNumber(p, from, i)
+			}
+		case numDot:
+			if !digit {
+				s.syntax(i)
+				return i
+			}
+			next = numFraction
+		case numE:
+			switch {
+			case digit:
+				next = numExponent
+			case c == '+' || c == '-':
+				next = numESign
+			default:
+				s.syntax(i)
+				return i
+			}
+		case numESign:
+			if !digit {
+				s.syntax(i)
+				return i
+			}
+			next = numExponent
+		case numExponent:
+			if !digit {
+				return s.endNumber(p, from, i)
+			}
+		}
+		s.num = next
+	}
+	s.holdNumber(p[from:i])
+	return i
+}
+
+func (s *jsonScanner) holdNumber(p []byte) {
+	if s.node != 0 {
+		s.hold(p)
+	}
+}
+
+func (s *jsonScanner) endNumber(p []byte, from, i int) int {
+	s.holdNumber(p[from:i])
+	if s.node != 0 {
+		s.handValue(kindNumber)
+	}
+	if s.fault == nil {
+		s.endValue(p, i)
+	}
+	return i
+}
+
 // maxWhole is 2^53-1, the largest whole number that JSON is sure to carry.
 const maxWhole = 1<<53 - 1
 
