@@ -89,7 +89,7 @@ func ParseMoney(decimal string, unit Money) (Money, error) {
 			}
 		default:
 			digits++
-			if c != '0' && scale%10 != 0 {
+			if c != '0' && (scale == 0 || scale%10 != 0) {
 				return bad("is finer than 1/" + strconv.FormatInt(int64(unit), 10))
 			}
 			scale /= 10

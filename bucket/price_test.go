@@ -73,6 +73,7 @@ func TestParseMoney(t *testing.T) {
 		{"0.0000000010", nano, 1, ""},
 		{"0.0000000001", nano, 0, "finer than"},
 		{"0.0000001", micro, 0, "finer than"},
+		{"0.00000000001", nano, 0, "finer than"},
 		{"150", micro, 150_000_000, ""},
 		{"5000", nano, 5_000_000_000_000, ""},
 		{"007", nano, 7_000_000_000, ""},
