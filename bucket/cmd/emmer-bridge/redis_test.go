@@ -1,0 +1,279 @@
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/emmer-proxy/emmer/bucket"
+	"github.com/emmer-proxy/emmer/bucket/buckettest"
+	"github.com/emmer-proxy/emmer/bucket/script"
+)
+
+// documentedUser reads the ACL rules from the package comment, and the commands that it adds for a Cluster.
+func documentedUser(t *testing.T) (rules, cluster []any) {
+	t.Helper()
+	text, err := os.ReadFile("main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := strings.ReplaceAll(string(text), "\n//", " ")
+	_, doc, found := strings.Cut(doc, "ACL SETUSER emmer ")
+	acl, doc, found2 := strings.Cut(doc, "With -cluster add ")
+	more, _, found3 := strings.Cut(doc, ". ")
+	if !found || !found2 || !found3 {
+		t.Fatal("the package comment does not say the rules")
+	}
+	for _, f := range strings.Fields(acl) {
+		rules = append(rules, f)
+	}
+	for _, f := range strings.Fields(more) {
+		cluster = append(cluster, f)
+	}
+	return rules, cluster
+}
+
+// TestTheDocumentedUserIsEnough runs every script and verb as the user of the package comment, on
+// one server and on a Cluster, and what that user is to be kept from.
+func TestTheDocumentedUserIsEnough(t *testing.T) {
+	rules, more := documentedUser(t)
+	ctx := context.Background()
+	for _, cluster := range []bool{false, true} {
+		name, args, settings := "server", []string{"-timeout", "2s"}, []string{}
+		if cluster {
+			name, args, settings = "cluster", append(args, "-cluster"), []string{"--cluster-enabled", "yes"}
+		}
+		t.Run(name, func(t *testing.T) {
+			r := buckettest.StartServer(t, settings...)
+			user := append([]any{"ACL", "SETUSER", "emmer"}, rules...)
+			if cluster {
+				user = append(user, more...)
+				if err := r.Client().ClusterAddSlotsRange(ctx, 0, 16383).Err(); err != nil {
+					t.Fatal(err)
+				}
+				eventually(t, "cluster is whole", func() bool {
+					v, err := r.Client().ClusterInfo(ctx).Result()
+					return err == nil && strings.Contains(v, "cluster_state:ok")
+				})
+			}
+			if err := r.Client().Do(ctx, user...).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Client().Do(ctx, "ACL", "SETUSER", "default", "-@all", "+acl").Err(); err != nil {
+				t.Fatal(err)
+			}
+			p := start(t, []string{"EMMER_BRIDGE_REDIS_USERNAME=emmer", "EMMER_BRIDGE_REDIS_PASSWORD=password"}, append(args, "-redis", r.Addr())...)
+			p.want("GET", "/readyz", "", "", 200, `{"result":"OK"}`)
+			exchange(t, p)
+			p.want("POST", "/emmer/v1/kill", "ann-token", `{"scope":"team","id":"a","reason":"r","for":"1ms"}`, 200, `{"result":`)
+			p.want("POST", "/emmer/v1/kill", "ann-token", `{"scope":"team","id":"b","reason":"r"}`, 200, `{"result":`)
+			eventually(t, "the ended flag is swept", func() bool {
+				p.want("POST", "/emmer/v1/kill", "ann-token", `{"scope":"team","id":"c","reason":"r"}`, 200, `{"result":`)
+				_, body := p.ask("GET", "/emmer/v1/kills", "ann-token", "")
+				return strings.Count(body, `"scope"`) == 2
+			})
+			p.want("POST", "/emmer/v1/resume", "ann-token", `{"scope":"team","id":"b"}`, 200, `{"result":{"resumed":true}}`)
+			p.want("POST", "/", "one", `["HGETALL","emmer:1:{g}:ctl"]`, 200, `{"result":["team:c",`)
+			p.want("POST", "/", "one", `["HMGET","emmer:1:{g}:ctl","team:c"]`, 200, `{"result":["0|ann|r"]}`)
+
+			p.want("POST", "/", "one", `["HGETALL","other"]`, 400, `{"error":"NOPERM `)
+			p.want("POST", "/", "one", `["EVAL","return redis.call('GET',KEYS[1])","1","other"]`, 400, `{"error":"NOPERM `)
+			for _, command := range []string{"GET','other", "FLUSHALL", "KEYS','*", "CONFIG','GET','*", "PUBLISH','c','m"} {
+				if _, body := p.ask("POST", "/", "one", `["EVAL","return redis.call('`+command+`')","1","emmer:1:{g}:ctl"]`); !strings.HasPrefix(body, `{"error":"`) {
+					t.Errorf("%s: %s", command, body)
+				}
+			}
+		})
+	}
+}
+
+// exchange reserves, renews, settles and looks, on a bucket and on a window, as the filter does.
+func exchange(t *testing.T, p *program) {
+	t.Helper()
+	l := script.Layout{Namespace: "emmer", Tag: "g"}
+	now := time.Now().UnixMilli()
+	day := int64(24 * 3600 * 1000)
+	limits := []bucket.Limit{
+		{Name: "tpm", Entity: "k", Kind: bucket.TokenBucket, Rate: 1, Per: 1, Burst: 1000},
+		{Name: "day", Period: "day", Entity: "k", Kind: bucket.CalendarWindow, Lost: bucket.Charge, Max: 1000,
+			Bounds: [4]bucket.Millis{bucket.Millis(now - day), bucket.Millis(now - 1000), bucket.Millis(now + day), bucket.Millis(now + 2*day)}},
+	}
+	items := []bucket.Item{{Limit: limits[0], Amount: 100}, {Limit: limits[1], Amount: 100}}
+	const lease, keep, cell = 60_000, 60_000, 1000
+	c, err := l.Reserve(bucket.ReserveRequest{ID: "id", Lease: lease, Keep: keep, Cell: cell, Kills: []string{"team:x"}, Items: items}, "n1")
+	reserved, err2 := script.DecodeReserve(c, p.run(c, err))
+	if err2 != nil || reserved.Outcome != bucket.Granted {
+		t.Errorf("reserve: %+v %v", reserved, err2)
+	}
+	c, err = l.Renew(bucket.RenewRequest{ID: "id", Lease: 2 * lease, Keep: keep, Cell: cell, Items: items}, "n2")
+	if v, err := script.DecodeRenew(c, p.run(c, err)); err != nil || v.Outcome != bucket.Renewed {
+		t.Errorf("renew: %+v %v", v, err)
+	}
+	items[0].Amount, items[1].Amount = 0, 40
+	c, err = l.Settle(bucket.SettleRequest{ID: "id", Deadline: reserved.Deadline, Lease: lease, Keep: keep, Cell: cell, Items: items}, "n3")
+	if v, err := script.DecodeSettle(c, p.run(c, err)); err != nil || v.Outcome != bucket.SettledLive {
+		t.Errorf("settle: %+v %v", v, err)
+	}
+	c, err = l.Level(limits[1], "n4")
+	if v, err := script.DecodeLevel(c, p.run(c, err)); err != nil || v.Remaining != 960 || v.Reserved != 0 {
+		t.Errorf("level: %+v %v", v, err)
+	}
+}
+
+// run sends a script as the filter does: EVALSHA, which must answer NOSCRIPT, then EVAL.
+func (p *program) run(c script.Call, err error) []script.Value {
+	p.t.Helper()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	body := func(verb, text string) string {
+		list := []any{verb, text, len(c.Keys)}
+		for _, a := range append(append([]string{}, c.Keys...), c.Args...) {
+			list = append(list, a)
+		}
+		b, err := json.Marshal(list)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		return string(b)
+	}
+	p.want("POST", "/", "one", body("EVALSHA", c.Script.SHA), 400, `{"error":"NOSCRIPT `)
+	status, got := p.ask("POST", "/", "one", body("EVAL", c.Script.Text))
+	var reply struct{ Result []any }
+	d := json.NewDecoder(strings.NewReader(got))
+	d.UseNumber()
+	if err := d.Decode(&reply); err != nil || status != 200 {
+		p.t.Fatalf("%s: %d %s %v", c.Script.Name, status, got, err)
+	}
+	var list []script.Value
+	for _, v := range reply.Result {
+		switch v := v.(type) {
+		case json.Number:
+			n, err := v.Int64()
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			list = append(list, script.Value{Int: n, IsInt: true})
+		case string:
+			list = append(list, script.Value{Text: v})
+		}
+	}
+	return list
+}
+
+func TestTLSToRedis(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	writeCertificate(t, cert, key)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	_, port, _ := net.SplitHostPort(addr)
+	_ = l.Close()
+	buckettest.StartServer(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert)
+	args := []string{"-redis", addr, "-timeout", "2s", "-tls"}
+	mutual := start(t, nil, append(args, "-tls-ca", cert, "-tls-cert", cert, "-tls-key", key)...)
+	mutual.want("POST", "/", "one", `["PING"]`, 200, `{"result":"PONG"}`)
+	anonymous := start(t, nil, append(args, "-tls-ca", cert)...)
+	anonymous.want("POST", "/", "one", `["PING"]`, 503, `{"error":"NOLINK `)
+	stranger := start(t, nil, append(args, "-tls-cert", cert, "-tls-key", key)...)
+	stranger.want("POST", "/", "one", `["PING"]`, 503, `{"error":"NOLINK `)
+	misnamed := start(t, nil, append(args, "-tls-ca", cert, "-tls-cert", cert, "-tls-key", key, "-tls-server-name", "elsewhere")...)
+	misnamed.want("POST", "/", "one", `["PING"]`, 503, `{"error":"NOLINK `)
+}
+
+func writeCertificate(t *testing.T, cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, x, x, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, b := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: pkcs8}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(b), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestSentinelFollowsTheMaster kills the master of a watched pair.
+func TestSentinelFollowsTheMaster(t *testing.T) {
+	ctx := context.Background()
+	master := buckettest.StartServer(t)
+	host, port, _ := net.SplitHostPort(master.Addr())
+	replica := buckettest.StartServer(t, "--replicaof", host+" "+port)
+	eventually(t, "replica follows", func() bool {
+		v, err := replica.Client().Info(ctx, "replication").Result()
+		return err == nil && strings.Contains(v, "master_link_status:up")
+	})
+	sentinel, addr := startSentinel(t, host, port)
+	eventually(t, "sentinel knows the replica", func() bool {
+		v, err := sentinel.Replicas(ctx, "main").Result()
+		return err == nil && len(v) == 1
+	})
+	p := start(t, nil, "-redis", addr, "-sentinel", "main", "-timeout", "500ms")
+	p.want("POST", "/", "one", `["EVAL","return redis.call('INCR','n')","1","n"]`, 200, `{"result":1}`)
+	master.Kill()
+	eventually(t, "served by the promoted replica", func() bool {
+		_, body := p.ask("POST", "/", "one", `["EVAL","return redis.call('INCR','after')","1","after"]`)
+		return body == `{"result":1}`
+	})
+}
+
+func startSentinel(t *testing.T, host, port string) (*redis.SentinelClient, string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, own, _ := net.SplitHostPort(l.Addr().String())
+	_ = l.Close()
+	file := filepath.Join(t.TempDir(), "sentinel.conf")
+	conf := "port " + own + "\nbind 127.0.0.1\nsentinel monitor main " + host + " " + port + " 1\n" +
+		"sentinel down-after-milliseconds main 300\nsentinel failover-timeout main 3000\n"
+	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("redis-server", file, "--sentinel")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	c := redis.NewSentinelClient(&redis.Options{Addr: "127.0.0.1:" + own})
+	t.Cleanup(func() { _ = c.Close() })
+	eventually(t, "sentinel serves", func() bool { return c.Ping(t.Context()).Err() == nil })
+	return c, "127.0.0.1:" + own
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/emmer-proxy/emmer/bucket/bridge"
+)
+
+// settings is what the command line and the environment say.
+type settings struct {
+	listen       string
+	drain, grace time.Duration
+	redis        bridge.Redis
+	bridge       bridge.Options
+}
+
+var errHelp = errors.New("help was asked for")
+
+func readSettings(args []string, env func(string) string, out io.Writer) (settings, error) {
+	var s settings
+	var addrs, allow string
+	var secure tlsFiles
+	f := flag.NewFlagSet("emmer-bridge", flag.ContinueOnError)
+	f.SetOutput(out)
+	f.StringVar(&s.listen, "listen", ":8080", "`address` to serve on")
+	f.StringVar(&addrs, "redis", "127.0.0.1:6379", "`addresses` of Redis, of some nodes of a Cluster, or of the Sentinels, separated by commas")
+	f.BoolVar(&s.redis.Cluster, "cluster", false, "Redis is a Cluster")
+	f.StringVar(&s.redis.Master, "sentinel", "", "`name` of the master to ask the Sentinels for")
+	f.IntVar(&s.redis.DB, "db", 0, "`number` of the database (not for a Cluster)")
+	f.IntVar(&s.redis.PoolSize, "pool", bridge.DefaultPoolSize, "connections to each Redis node, at most")
+	f.BoolVar(&secure.on, "tls", false, "speak TLS to Redis")
+	f.StringVar(&secure.ca, "tls-ca", "", "`file` of the authorities that Redis' certificate must come from (default: the system's)")
+	f.StringVar(&secure.cert, "tls-cert", "", "`file` of the client certificate")
+	f.StringVar(&secure.key, "tls-key", "", "`file` of the client certificate's key")
+	f.StringVar(&secure.name, "tls-server-name", "", "`name` that Redis' certificate must have (default: the host of its address)")
+	f.DurationVar(&s.bridge.Timeout, "timeout", bridge.DefaultTimeout, "of one command, waiting for a connection included")
+	f.StringVar(&s.bridge.Namespace, "namespace", bridge.DefaultNamespace, "first `part` of every key, as in Emmer's config")
+	f.StringVar(&allow, "allow", strings.Join(bridge.DefaultAllow(), ","), "`commands` that are let through")
+	f.IntVar(&s.bridge.MaxInFlight, "max-in-flight", bridge.DefaultMaxInFlight, "requests at once; one more is answered 503")
+	f.IntVar(&s.bridge.MaxBody, "max-body", bridge.DefaultMaxBody, "`bytes` of a request; a longer one is answered 413")
+	f.DurationVar(&s.drain, "drain", 5*time.Second, "how long to serve on after SIGTERM with /readyz at 503")
+	f.DurationVar(&s.grace, "grace", 10*time.Second, "how long requests in flight may then take")
+
+	var faults []error
+	f.VisitAll(func(fl *flag.Flag) {
+		name := "EMMER_BRIDGE_" + strings.ToUpper(strings.ReplaceAll(fl.Name, "-", "_"))
+		if v := env(name); v != "" {
+			if err := f.Set(fl.Name, v); err != nil {
+				faults = append(faults, fmt.Errorf("%s: %w", name, err))
+			}
+		}
+	})
+	if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return s, errHelp
+	} else if err != nil {
+		return s, err
+	}
+	if f.NArg() > 0 {
+		faults = append(faults, fmt.Errorf("unexpected argument %q", f.Arg(0)))
+	}
+	s.redis.Addrs, s.bridge.Allow = list(addrs), list(allow)
+	s.redis.Timeout = s.bridge.Timeout
+	s.redis.Username, s.redis.Password = env("EMMER_BRIDGE_REDIS_USERNAME"), env("EMMER_BRIDGE_REDIS_PASSWORD")
+	s.redis.SentinelUsername, s.redis.SentinelPassword = env("EMMER_BRIDGE_SENTINEL_USERNAME"), env("EMMER_BRIDGE_SENTINEL_PASSWORD")
+	s.bridge.Tokens = list(env("EMMER_BRIDGE_TOKENS"))
+	if len(s.bridge.Tokens) == 0 {
+		faults = append(faults, errors.New("EMMER_BRIDGE_TOKENS: holds no token"))
+	}
+	s.bridge.OperatorTokens = map[string]string{}
+	for i, pair := range list(env("EMMER_BRIDGE_OPERATORS")) {
+		name, token, ok := strings.Cut(pair, "=")
+		if _, twice := s.bridge.OperatorTokens[token]; !ok || twice {
+			// The pair itself is not printed: it may be a bare token.
+			faults = append(faults, fmt.Errorf("EMMER_BRIDGE_OPERATORS: entry %d is not name=token, or repeats a token", i+1))
+			continue
+		}
+		s.bridge.OperatorTokens[token] = name
+	}
+	if s.drain < 0 || s.grace < 0 || s.bridge.Timeout <= 0 {
+		faults = append(faults, errors.New("timeout, drain, grace: must not be negative, timeout not zero"))
+	}
+	var err error
+	if s.redis.TLS, err = secure.config(); err != nil {
+		faults = append(faults, err)
+	}
+	return s, errors.Join(faults...)
+}
+
+func list(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' })
+}
+
+type tlsFiles struct {
+	on                  bool
+	ca, cert, key, name string
+}
+
+// config is nil for a plain connection.
+func (t tlsFiles) config() (*tls.Config, error) {
+	if !t.on {
+		if t.ca+t.cert+t.key+t.name != "" {
+			return nil, errors.New("tls: its options need -tls")
+		}
+		return nil, nil
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.name}
+	if t.ca != "" {
+		pem, err := os.ReadFile(t.ca)
+		if err != nil {
+			return nil, fmt.Errorf("tls-ca: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("tls-ca: %s holds no certificate", t.ca)
+		}
+	}
+	if t.cert != "" || t.key != "" {
+		pair, err := tls.LoadX509KeyPair(t.cert, t.key)
+		if err != nil {
+			return nil, fmt.Errorf("tls-cert, tls-key: %w", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
