@@ -58,7 +58,7 @@ type Limit struct {
 	Burst Amount // TokenBucket: the most it holds
 
 	Max    Amount    // CalendarWindow: the most one period may take
-	Bounds [4]Millis // CalendarWindow: starts of the previous, current, next period, and of the one after
+	Bounds [4]Millis // CalendarWindow: starts of the previous, current, next period, and of the one after; see Calendar
 }
 
 // Item is a limit and what a request takes from it.

@@ -4,8 +4,11 @@ import (
 	"context"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/emmer-proxy/emmer/bucket"
 )
@@ -15,7 +18,23 @@ import (
 func checkKeys(t testing.TB, r *Redis, now bucket.Millis) {
 	t.Helper()
 	ctx := context.Background()
-	keys, err := r.Client.Keys(ctx, r.Layout.Namespace+":*").Result()
+	var keys []string
+	list := func(ctx context.Context, c redis.Cmdable) error {
+		more, err := c.Keys(ctx, r.Layout.Namespace+":*").Result()
+		keys = append(keys, more...)
+		return err
+	}
+	var err error
+	if cluster, ok := r.Client.(*redis.ClusterClient); ok {
+		var mu sync.Mutex
+		err = cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error {
+			mu.Lock()
+			defer mu.Unlock()
+			return list(ctx, c)
+		})
+	} else {
+		err = list(ctx, r.Client)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

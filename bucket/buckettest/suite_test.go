@@ -1,7 +1,10 @@
 package buckettest
 
 import (
+	"fmt"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/emmer-proxy/emmer/bucket/script"
 )
@@ -25,6 +28,30 @@ func TestRedis(t *testing.T) {
 		t.Cleanup(func() { checkKeys(t, r, r.Now()) })
 		return r
 	})
+}
+
+// Each store has a hash tag of its own, so the cases are spread over the nodes. Here a key that was
+// left out of KEYS, or a second tag, would be an error.
+func TestRedisCluster(t *testing.T) {
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: StartCluster(t)})
+	t.Cleanup(func() { _ = client.Close() })
+	seen := map[int64]bool{}
+	stores := 0
+	Run(t, func(t *testing.T) Store {
+		r := NewRedis(t, client)
+		stores++
+		r.Layout.Tag = fmt.Sprint("tag", stores)
+		slot, err := client.ClusterKeySlot(background(), r.Layout.Ctl()).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[slot*3/16384] = true
+		t.Cleanup(func() { checkKeys(t, r, r.Now()) })
+		return r
+	})
+	if len(seen) != 3 {
+		t.Errorf("the cases used %d of 3 nodes", len(seen))
+	}
 }
 
 // The race must be able to fail: with a script whose check is off by what was used, or missing, it does.
