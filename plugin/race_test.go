@@ -140,7 +140,7 @@ func TestRaceNoticesABrokenCheck(t *testing.T) {
 	}
 	t.Cleanup(func() { provider.Close() })
 	s := &site{name: "race-broken", hold: "flag", limits: window10000, provider: provider}
-	st := newStandWith(t, wasmbuild.Altered(t, "bucket/script/reserve.lua", broken), 1, 4, s)
+	st := newStandWith(t, wasmbuild.Altered(t, "bucket/script/reserve.lua", broken), nil, 1, 4, s)
 	admitted := 0
 	for _, a := range storm(t, st, s, thousand(t, s, false), false, 0) {
 		if a.status == 200 {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/emmer-proxy/emmer/bucket/buckettest"
 	"github.com/emmer-proxy/emmer/bucket/script"
 	"github.com/emmer-proxy/emmer/hostsim/envoy"
@@ -24,18 +26,29 @@ const logFormat = "%RESPONSE_CODE% %RESPONSE_FLAGS% %FILTER_STATE(wasm.emmer:PLA
 
 // site is one listener with its configuration, provider and namespace in the shared store.
 type site struct {
-	name     string
-	hold     string // pair or flag
-	limits   string // JSON of the limits section
-	more     string // further sections, each with a comma behind
-	provider *upstream.Server
-	config   *config.Compiled
+	name      string
+	hold      string // pair or flag
+	limits    string // JSON of the limits section
+	more      string // further sections, each with a comma behind
+	timeout   string // of the store; "" = 2s
+	namespace string // in the store; "" = the name
+	provider  *upstream.Server
+	config    *config.Compiled
+}
+
+// space is the site's namespace in the store.
+func (s *site) space() string {
+	if s.namespace != "" {
+		return s.namespace
+	}
+	return s.name
 }
 
 // stand is real Envoys in front of scripted providers, with one bridge on a real Redis.
 type stand struct {
 	t      *testing.T
 	server *buckettest.Server
+	redis  redis.UniversalClient // past the bridge
 	bridge *redisgw.Gateway
 	envoys []*envoy.Envoy
 	sites  map[string]*site
@@ -43,26 +56,32 @@ type stand struct {
 }
 
 func (s *site) json() string {
+	timeout := s.timeout
+	if timeout == "" {
+		timeout = "2s"
+	}
 	return fmt.Sprintf(`{
 		"version": 1, "currency": "EUR",
-		"store": {"cluster": "bridge", "token": "token", "timeout": "2s", "namespace": %q},
+		"store": {"cluster": "bridge", "token": "token", "timeout": %q, "namespace": %q},
 		"hold": {"mode": %q},
 		"identity": {"key": {"header": "authorization", "strip": "Bearer"}},
 		"models": {"m": {"tokenizer": "o200k_base", "max_output": 100000, "default_output": 500, "price": {"input": "1", "cached_input": "0.5", "output": "2"}}},
 		%s
-		"limits": %s}`, s.name, s.hold, s.more, s.limits)
+		"limits": %s}`, timeout, s.space(), s.hold, s.more, s.limits)
 }
 
 // newStand starts everything: workers threads in each of n Envoys, which share the store and the
 // providers.
 func newStand(t *testing.T, n, workers int, sites ...*site) *stand {
 	t.Helper()
-	return newStandWith(t, wasmbuild.Path(t), n, workers, sites...)
+	return newStandWith(t, wasmbuild.Path(t), nil, n, workers, sites...)
 }
 
-func newStandWith(t *testing.T, wasm string, n, workers int, sites ...*site) *stand {
+// newStandWith is newStand with a filter and settings of Redis of the caller's own.
+func newStandWith(t *testing.T, wasm string, redisArgs []string, n, workers int, sites ...*site) *stand {
 	t.Helper()
-	st := &stand{t: t, server: buckettest.StartServer(t), sites: map[string]*site{}}
+	st := &stand{t: t, server: buckettest.StartServer(t, redisArgs...), sites: map[string]*site{}}
+	st.redis = st.server.Client()
 	var err error
 	if st.bridge, err = redisgw.Start(redisgw.Options{RedisAddr: st.server.Addr(), Timeout: 500 * time.Millisecond}); err != nil {
 		t.Fatal(err)
@@ -124,8 +143,8 @@ type answer struct {
 	err    error
 }
 
-// call sends one chat call through an Envoy and reads the whole answer.
-func (st *stand) call(n int, site, key, body string) answer {
+// call sends one chat call through an Envoy, with further headers, and reads the whole answer.
+func (st *stand) call(n int, site, key, body string, headers ...string) answer {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, "POST", "http://"+st.envoys[n].Addr(site)+"/v1/chat/completions", bytes.NewReader([]byte(body)))
@@ -134,6 +153,9 @@ func (st *stand) call(n int, site, key, body string) answer {
 	}
 	req.Header.Set("authorization", "Bearer "+key)
 	req.Header.Set("content-type", "application/json")
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
 	res, err := st.client.Do(req)
 	if err != nil {
 		return answer{err: err}
@@ -145,7 +167,8 @@ func (st *stand) call(n int, site, key, body string) answer {
 
 // store reads what stands in a site's namespace.
 func (st *stand) store(name string) store {
-	return store{st.server.Client(), name, st.sites[name].config}
+	s := st.sites[name]
+	return store{st.redis, s.space(), s.config}
 }
 
 // level reads how a limit of a site stands for a key, by the store itself.
@@ -189,4 +212,16 @@ func (st *stand) records(name string) (held, settled int) {
 		st.t.Fatal(err)
 	}
 	return held, settled
+}
+
+// metrics are the filter's counters in one Envoy.
+func (st *stand) metrics(n int) map[string]int64 {
+	st.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	m, err := st.envoys[n].Metrics(ctx)
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	return m
 }
