@@ -74,6 +74,12 @@ test-redis: tools ## only the tests that run a real Redis
 fuzz: ## every fuzz target for FUZZTIME (20s) each
 	.ci/fuzz.sh $(FUZZTIME)
 
+## see
+
+.PHONY: demo
+demo: wasm tools ## a short story on a real Envoy, then curl lines to try (ONCE=1 ends after the story)
+	EMMER_ENVOY="$$(.ci/envoy.sh 2>/dev/null)" go run ./examples/demo $(if $(ONCE),-once)
+
 ## measure
 
 .PHONY: size
