@@ -77,7 +77,8 @@ fuzz: ## every fuzz target for FUZZTIME (20s) each
 ## see
 
 .PHONY: demo
-demo: wasm tools ## a short story on a real Envoy, then curl lines to try (ONCE=1 ends after the story)
+demo: wasm ## a short story on a real Envoy, then curl lines to try (ONCE=1 ends after the story)
+	@.ci/envoy.sh >/dev/null
 	EMMER_ENVOY="$$(.ci/envoy.sh 2>/dev/null)" go run ./examples/demo $(if $(ONCE),-once)
 
 ## measure
