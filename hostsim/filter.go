@@ -53,6 +53,9 @@ func (f *filter) invoke(name string, missing action, args ...uint64) (a answer, 
 	return a, true
 }
 
+// absent filters let everything pass: the request never came to them, or they have answered for their dead VM.
+func (f *filter) absent() bool { return !f.created || f.failed }
+
 func flag(b bool) uint64 {
 	if b {
 		return 1
@@ -65,8 +68,8 @@ func (f *filter) onHeaders(p *path, e *passage, end bool) action {
 	if p.side == request {
 		f.create()
 		name = "proxy_on_request_headers"
-	} else if !f.created {
-		return actContinue // the request never came here
+	} else if f.absent() {
+		return actContinue
 	}
 	e.head = p.head
 	a, ok := f.invoke(name, actContinue, uint64(p.head.len()), flag(end))
@@ -87,7 +90,7 @@ func (f *filter) onHeaders(p *path, e *passage, end bool) action {
 }
 
 func (f *filter) onData(p *path, e *passage, d *body, end bool) action {
-	if !f.created {
+	if f.absent() {
 		return actContinue
 	}
 	if e.buffering {
@@ -126,7 +129,7 @@ func (f *filter) onData(p *path, e *passage, d *body, end bool) action {
 }
 
 func (f *filter) onTrailers(p *path, e *passage) action {
-	if !f.created {
+	if f.absent() {
 		return actContinue
 	}
 	name := "proxy_on_response_trailers"

@@ -47,6 +47,7 @@ type invocation struct {
 	effective *vmContext
 	stop      bool   // a local reply was asked for: the return value is overridden
 	deferred  string // the first deferred action
+	polled    bool   // poll_oneoff was called
 }
 
 // vmContext is a context id inside one VM: a root or a filter of a stream.
@@ -147,7 +148,12 @@ func (v *vm) call(name string, c *vmContext, missing uint32, args ...uint64) ans
 	if err != nil {
 		v.trap(name, err)
 		a.dead = true
-	} else if len(results) > 0 {
+		return a
+	}
+	if in.polled { // not of a crash: the Go runtime sleeps before it prints a panic
+		v.w.host.strictly("%s: poll_oneoff, a timer or a sleep: it spins on the worker, and kills the VM on Envoy before 1.39", name)
+	}
+	if len(results) > 0 {
 		a.value = uint32(results[0])
 	}
 	return a

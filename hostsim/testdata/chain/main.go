@@ -611,6 +611,15 @@ func (c *probe) OnHttpRequestHeaders(n int, end bool) types.Action {
 		}
 		c.say("set: %v", proxywasm.SetProperty([]string{"mine"}, []byte("yes")))
 		c.say("mine: %s %s", property("mine"), property("filter_state", "wasm.mine"))
+	case "claims":
+		for _, path := range strings.Split(c.list("x-claims"), ",") {
+			b, err := proxywasm.GetProperty(append([]string{"metadata", "filter_metadata", "envoy.filters.http.jwt_authn", "jwt_payload"}, strings.Split(path, ".")...))
+			if err != nil {
+				c.say("%s: %v", path, err)
+				continue
+			}
+			c.say("%s: %q", path, b)
+		}
 	case "shared":
 		c.shared()
 	case "metrics":
