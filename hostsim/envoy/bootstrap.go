@@ -142,8 +142,20 @@ func (e *Envoy) bootstrap(o Options) ([]byte, error) {
 	return json.MarshalIndent(object{
 		"admin":            object{"address": socket("127.0.0.1", 0)},
 		"stats_config":     object{"stats_tags": tags},
+		"overload_manager": connections(1 << 16),
 		"static_resources": object{"listeners": listeners, "clusters": clusters},
 	}, "", " ")
+}
+
+// connections bounds what clients may open: without a bound Envoy warns at each start.
+func connections(most int) object {
+	return object{"resource_monitors": []object{{
+		"name": "envoy.resource_monitors.global_downstream_max_connections",
+		"typed_config": object{
+			"@type":                             typeURL + "extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig",
+			"max_active_downstream_connections": most,
+		},
+	}}}
 }
 
 func (e *Envoy) listener(l Listener) (object, error) {

@@ -10,16 +10,16 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// mergeConfig turns a plugin's YAML settings into the JSON it gets: what the scenario leaves out at
-// the top level, or in a mapping there, is taken from the defaults.
-func mergeConfig(defaults, own string) ([]byte, error) {
+// MergeConfig turns a plugin's YAML settings into the JSON it gets: what they leave out at the top
+// level, or in a mapping there, is taken from the defaults.
+func MergeConfig(defaults, own string) ([]byte, error) {
 	base, err := readYAML(defaults)
 	if err != nil {
 		return nil, fmt.Errorf("defaults: %w", err)
 	}
 	top, err := readYAML(own)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", fileConfig, err)
+		return nil, err
 	}
 	for name, value := range top {
 		under, isMap := base[name].(map[string]any)
@@ -36,7 +36,7 @@ func mergeConfig(defaults, own string) ([]byte, error) {
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(base); err != nil {
-		return nil, fmt.Errorf("%s: %w", fileConfig, err)
+		return nil, err
 	}
 	return bytes.TrimSpace(out.Bytes()), nil
 }

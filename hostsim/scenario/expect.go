@@ -264,10 +264,7 @@ func (w *world) read(ctx context.Context, e expectation) (reading, error) {
 		out.final = final
 		return out, nil
 	case "probe":
-		probe, ok := w.options.Probes[sub[1]]
-		if !ok {
-			return reading{}, fmt.Errorf("%s: %w", sub[1], ErrNoProbe)
-		}
+		probe := w.options.Probes[sub[1]] // play has looked that it is there
 		var args []string
 		for _, a := range sub[2:] {
 			args = append(args, w.expand(a))

@@ -16,7 +16,7 @@ type Options struct {
 	Wasm    string   // path of the module; "" = a chain without it, on Envoy only
 
 	Modes    map[string][]Entry // chains by name; nil = EmmerModes
-	Defaults string             // YAML, see mergeConfig; "" = EmmerDefaults
+	Defaults string             // YAML, see MergeConfig; "" = EmmerDefaults
 	Env      map[string]string  // of the VM; BridgeToken is added as EMMER_STORE_TOKEN
 	Probes   map[string]Probe
 	Redis    string // address of a real Redis; "" = an embedded one for each scenario

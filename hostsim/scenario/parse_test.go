@@ -77,7 +77,7 @@ func TestMessageOnTheWire(t *testing.T) {
 }
 
 func TestConfigTakesFromDefaultsWhatItLeavesOut(t *testing.T) {
-	got, err := mergeConfig("version: 1\nstore: {cluster: c, timeout: 3s}\nhold: {mode: pair}\n", "store: {timeout: 1s}\nhold: none\nlimits: [{rate: 1e3, name: <a>}]\n")
+	got, err := MergeConfig("version: 1\nstore: {cluster: c, timeout: 3s}\nhold: {mode: pair}\n", "store: {timeout: 1s}\nhold: none\nlimits: [{rate: 1e3, name: <a>}]\n")
 	want := `{"hold":"none","limits":[{"name":"<a>","rate":1000}],"store":{"cluster":"c","timeout":"1s"},"version":1}`
 	if err != nil || string(got) != want {
 		t.Errorf("got %s, %v\nwant %s", got, err, want)

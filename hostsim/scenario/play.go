@@ -25,6 +25,12 @@ const (
 
 // play carries out the steps. The error names the step by file and line.
 func (w *world) play(ctx context.Context) error {
+	// Without its probe a scenario would not only check less: a probe is also what it waits by.
+	for _, st := range w.s.steps {
+		if sub := st.expect.subject; first(sub) == "probe" && w.options.Probes[sub[1]] == nil {
+			return fmt.Errorf("%s:%d: probe %s: %w", w.s.Path, st.line, sub[1], ErrNoProbe)
+		}
+	}
 	if err := w.begin(ctx); err != nil {
 		return err
 	}

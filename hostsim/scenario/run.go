@@ -11,7 +11,7 @@ import (
 // Result is the outcome of one scenario in one mode.
 type Result struct {
 	Name string // scenario/mode
-	Err  error  // nil = all held
+	Err  error  // nil = all held; ErrNoProbe = it was not run, for it needs a probe that is not registered
 }
 
 // group is what shares gateway processes.

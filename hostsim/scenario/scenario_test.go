@@ -75,7 +75,7 @@ func TestFailureNamesTheStepAndShowsWhatWasSeen(t *testing.T) {
 		}
 	}
 	message, _ = failing(t, "-- steps --\nprobe level == 3\n", false)
-	if !strings.Contains(message, "level: no such probe here") {
+	if !strings.Contains(message, "f.txtar:2: probe level: no such probe here") {
 		t.Errorf("got %s", message)
 	}
 }
