@@ -200,7 +200,7 @@ func TestASecondSignalEndsAtOnce(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	r := buckettest.StartServer(t)
-	p := start(t, nil, "-redis", r.Addr(), "-timeout", "100ms", "-allow", "EVAL,EVALSHA,PING,GET")
+	p := start(t, nil, "-redis", r.Addr(), "-timeout", "1s", "-allow", "EVAL,EVALSHA,PING,GET")
 	p.want("POST", "/", "one", `["GET","none"]`, 200, `{"result":null}`)
 	p.want("POST", "/", "one", `["EVALSHA","00","0"]`, 400, `{"error":"NOSCRIPT `)
 	p.want("POST", "/", "one", `["EVAL","return redis.error_reply('WEIRD x')","0"]`, 400, `{"error":"WEIRD `)
