@@ -99,37 +99,57 @@ func TestRedisErrorsOfALoadingOrLockedServerAreNotReady(t *testing.T) {
 	}
 }
 
-// TestALostReplyIsNotAskedForAgain cuts the link after the command and before its reply.
+// TestALostReplyIsNotAskedForAgain cuts the link after the command and before its reply, to one
+// server and to a Cluster, where go-redis repeats a command of its own accord unless told not to.
 func TestALostReplyIsNotAskedForAgain(t *testing.T) {
-	r := buckettest.StartServer(t)
-	var cut atomic.Bool
-	addr := relay(t, r.Addr(), &cut)
-	s := serve(t, addr, func(o *bridge.Options) { o.Timeout = time.Second })
-	if status, body := ping(t, s); status != 200 {
-		t.Fatal(status, body)
-	}
-	cut.Store(true)
-	status, body, _ := ask(t, s.h1, s.url, call{path: "/", token: token, body: `["EVAL","return redis.call('INCR','n')","1","n"]`})
-	if status != 503 {
-		t.Errorf("%d %s", status, body)
-	}
-	status, body, _ = ask(t, s.h1, s.url, call{path: "/pipeline", token: token, body: `[["EVAL","return redis.call('INCR','n')","1","n"]]`})
-	if status != 503 {
-		t.Errorf("pipeline: %d %s", status, body)
-	}
-	cut.Store(false)
-	// A script of the same server, seen after both: they ran once each, or never, but not twice.
-	if n, err := r.Client().Get(context.Background(), "n").Int(); err != nil || n > 2 {
-		t.Errorf("ran %d times, %v", n, err)
-	}
-	if status, body := ping(t, s); status != 200 {
-		t.Errorf("afterwards: %d %s", status, body)
+	for _, cluster := range []bool{false, true} {
+		var cut atomic.Bool
+		var to atomic.Value
+		addr := relay(t, &to, &cut)
+		_, port, _ := net.SplitHostPort(addr)
+		var settings []string
+		if cluster {
+			settings = []string{"--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1", "--cluster-announce-port", port}
+		}
+		r := buckettest.StartServer(t, settings...)
+		to.Store(r.Addr())
+		if cluster {
+			if err := r.Client().ClusterAddSlotsRange(context.Background(), 0, 16383).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c, err := bridge.Connect(bridge.Redis{Addrs: []string{addr}, Cluster: cluster, Timeout: 2 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		s := serve(t, "", func(o *bridge.Options) { o.Client = c })
+		const script = `["EVAL","return redis.call('INCR',KEYS[1])","1","n"]`
+		eventually(t, 10*time.Second, "served", func() bool {
+			status, _, _ := ask(t, s.h1, s.url, call{path: "/", token: token, body: script})
+			return status == 200
+		})
+		before, err := r.Client().Get(context.Background(), "n").Int()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cut.Store(true)
+		for path, body := range map[string]string{"/": script, "/pipeline": "[" + script + "]"} {
+			if status, text, _ := ask(t, s.h1, s.url, call{path: path, token: token, body: body}); status != 503 {
+				t.Errorf("cluster %v, %s: %d %s", cluster, path, status, text)
+			}
+		}
+		cut.Store(false)
+		if n, err := r.Client().Get(context.Background(), "n").Int(); err != nil || n != before+2 {
+			t.Errorf("cluster %v: two calls ran %d times, %v", cluster, n-before, err)
+		}
+		eventually(t, 10*time.Second, "served again", func() bool { status, _ := ping(t, s); return status == 200 })
 	}
 }
 
 // relay passes bytes both ways; while cut, it passes requests and drops the connection on a reply
 // to anything but the first line of a connection (HELLO).
-func relay(t *testing.T, to string, cut *atomic.Bool) string {
+func relay(t *testing.T, to *atomic.Value, cut *atomic.Bool) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +161,7 @@ func relay(t *testing.T, to string, cut *atomic.Bool) string {
 			if err != nil {
 				return
 			}
-			up, err := net.Dial("tcp", to)
+			up, err := net.Dial("tcp", to.Load().(string))
 			if err != nil {
 				_ = down.Close()
 				continue
@@ -198,33 +218,41 @@ func TestInFlightIsBounded(t *testing.T) {
 	eventually(t, 4*time.Second, "all slots free", func() bool { return s.InFlight() == 0 })
 }
 
-// TestAnAbortedClientsCommandStillRuns: the command is not tied to its client, so it runs to its end
-// and its connection goes back whole.
+// TestAnAbortedClientsCommandStillRuns: a command is not tied to its client, whether it has been
+// sent or still waits for a connection, so it runs to its end and its connection goes back whole.
 func TestAnAbortedClientsCommandStillRuns(t *testing.T) {
 	r := buckettest.StartServer(t)
-	s := serve(t, r.Addr(), func(o *bridge.Options) { o.Timeout = 5 * time.Second })
+	c, err := bridge.Connect(bridge.Redis{Addrs: []string{r.Addr()}, Timeout: 5 * time.Second, PoolSize: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	s := serve(t, "", func(o *bridge.Options) { o.Client, o.Timeout = c, 5*time.Second })
 	if status, body := ping(t, s); status != 200 {
 		t.Fatal(status, body)
 	}
 	for proto, c := range map[string]*http.Client{"h1": s.h1, "h2": s.h2} {
 		r.Pause()
+		gone := s.gone.Load()
 		ctx, abort := context.WithCancel(context.Background())
-		done := make(chan error, 1)
-		go func() {
-			q, _ := http.NewRequestWithContext(ctx, "POST", s.url+"/", strings.NewReader(`["EVAL","return redis.call('SET',KEYS[1],'1')","1","`+proto+`"]`))
-			q.Header.Set("Authorization", "Bearer "+token)
-			_, err := c.Do(q)
-			done <- err
-		}()
-		eventually(t, 4*time.Second, "in flight", func() bool { return s.InFlight() == 1 })
-		abort()
-		if err := <-done; err == nil {
-			t.Errorf("%s: was answered", proto)
+		var wg sync.WaitGroup
+		for n := range 3 { // one is sent, two wait for the only connection
+			wg.Go(func() {
+				q, _ := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/", strings.NewReader(`["EVAL","return redis.call('INCR',KEYS[1])","1","`+proto+`"]`))
+				q.Header.Set("Authorization", "Bearer "+token)
+				if _, err := c.Do(q); err == nil {
+					t.Errorf("%s %d: was answered", proto, n)
+				}
+			})
 		}
+		eventually(t, 4*time.Second, "in flight", func() bool { return s.InFlight() == 3 })
+		abort()
+		wg.Wait()
+		eventually(t, 4*time.Second, "the server sees them leave", func() bool { return s.gone.Load() == gone+3 })
 		r.Resume()
-		eventually(t, 4*time.Second, "slot free", func() bool { return s.InFlight() == 0 })
-		if v, err := r.Client().Get(context.Background(), proto).Result(); err != nil || v != "1" {
-			t.Errorf("%s: did not run: %q %v", proto, v, err)
+		eventually(t, 4*time.Second, "slots free", func() bool { return s.InFlight() == 0 })
+		if v, err := r.Client().Get(context.Background(), proto).Int(); err != nil || v != 3 {
+			t.Errorf("%s: of 3 ran %d, %v", proto, v, err)
 		}
 	}
 }

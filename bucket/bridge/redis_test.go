@@ -1,9 +1,11 @@
 package bridge_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,6 +43,8 @@ type served struct {
 	url string
 	h1  *http.Client
 	h2  *http.Client
+
+	gone atomic.Int64 // requests whose client the server saw leave before they were answered
 }
 
 func serve(t testing.TB, addr string, change func(*bridge.Options)) *served {
@@ -65,8 +69,13 @@ func serve(t testing.TB, addr string, change func(*bridge.Options)) *served {
 	if err != nil {
 		t.Fatal(err)
 	}
+	out := &served{Bridge: b}
 	s := httptest.NewUnstartedServer(nil)
-	s.Config = bridge.Server(b)
+	s.Config = bridge.Server(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answered := context.AfterFunc(r.Context(), func() { out.gone.Add(1) })
+		b.ServeHTTP(w, r)
+		answered()
+	}))
 	s.Start()
 	t.Cleanup(s.Close)
 	h1 := &http.Transport{MaxIdleConnsPerHost: 512}
@@ -75,7 +84,8 @@ func serve(t testing.TB, addr string, change func(*bridge.Options)) *served {
 	h2 := &http.Transport{Protocols: protocols}
 	t.Cleanup(h1.CloseIdleConnections)
 	t.Cleanup(h2.CloseIdleConnections)
-	return &served{Bridge: b, url: s.URL, h1: &http.Client{Transport: h1}, h2: &http.Client{Transport: h2}}
+	out.url, out.h1, out.h2 = s.URL, &http.Client{Transport: h1}, &http.Client{Transport: h2}
+	return out
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
