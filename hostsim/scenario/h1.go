@@ -22,7 +22,6 @@ type h1Conn struct {
 	writes  []writeJob
 	waiting []*exchange
 	wake    chan struct{}
-	broken  bool
 	closed  chan struct{}
 	once    sync.Once
 }

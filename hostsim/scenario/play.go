@@ -317,7 +317,9 @@ func (w *world) report(st *step) string {
 			fmt.Fprintf(&b, "\n\taccess log: %s", line)
 		}
 		for _, line := range lastOf(g.logs(), 8) {
-			fmt.Fprintf(&b, "\n\tgateway: %.300s", line)
+			if line != "" {
+				fmt.Fprintf(&b, "\n\tgateway: %.300s", line)
+			}
 		}
 	}
 	return b.String()
