@@ -37,7 +37,7 @@ const lattice = `
 	NONE < hostsim/upstream, hostsim/envoy;
 	bucket/bridge, miniredis < hostsim/redisgw;
 	hostsim, hostsim/redisgw, hostsim/upstream, hostsim/envoy < hostsim/bench;
-	hostsim, hostsim/redisgw, hostsim/upstream, hostsim/envoy, txtar, yaml < hostsim/scenario;
+	hostsim, hostsim/redisgw, hostsim/upstream, hostsim/envoy, txtar, yaml, gjson < hostsim/scenario;
 	hostsim/scenario, hostsim/bench < hostsim/cmd/emmer-sim;
 	sdk < hostsim/testdata/...;
 

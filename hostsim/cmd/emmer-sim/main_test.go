@@ -19,7 +19,7 @@ import (
 
 func TestServeIsAReverseProxyWithAStore(t *testing.T) {
 	module := filepath.Join(t.TempDir(), "ask.wasm")
-	build := exec.Command("go", "build", "-buildmode=c-shared", "-o", module, "./testdata/ask")
+	build := exec.Command("go", "build", "-buildmode=c-shared", "-o", module, "../../testdata/ask")
 	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
