@@ -2,7 +2,9 @@ package buckettest
 
 import (
 	"fmt"
+	"math"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/emmer-proxy/emmer/bucket"
@@ -10,7 +12,8 @@ import (
 )
 
 // BenchmarkReserve is one reserve after the other on a real Redis, over a connection on loopback.
-// redis-us is what Redis itself says a call takes.
+// redis-us is what Redis itself says a call takes, in the quickest of the runs of 1,024 calls: other
+// load on the machine can only add to it.
 func BenchmarkReserve(b *testing.B) {
 	for _, limits := range []int{0, 1, 4} {
 		b.Run(fmt.Sprint(limits, "-limits"), func(b *testing.B) { bench(b, limits, false) })
@@ -64,11 +67,16 @@ func bench(b *testing.B, limits int, denied bool) {
 	if _, err := r.Reserve(q); err != nil {
 		b.Fatal(err)
 	}
-	r.Client.ConfigResetStat(background())
+	least := math.Inf(1)
 	calls := make([]script.Call, 0, 1024)
 	i := 0
 	for b.Loop() {
 		if i%1024 == 0 {
+			b.StopTimer()
+			if i > 0 {
+				least = min(least, microseconds(r))
+			}
+			r.Client.ConfigResetStat(background())
 			calls = calls[:0]
 			for j := range 1024 {
 				q.ID = strconv.Itoa(i + j)
@@ -78,6 +86,7 @@ func bench(b *testing.B, limits int, denied bool) {
 				}
 				calls = append(calls, c)
 			}
+			b.StartTimer()
 		}
 		if _, err := r.Do(calls[i%1024]); err != nil {
 			b.Fatal(err)
@@ -85,18 +94,17 @@ func bench(b *testing.B, limits int, denied bool) {
 		i++
 	}
 	b.StopTimer()
-	var usec float64
-	info := r.Client.InfoMap(background(), "commandstats").Item("Commandstats", "cmdstat_evalsha")
-	if _, err := fmt.Sscanf(after(info, "usec_per_call="), "%f", &usec); err == nil {
-		b.ReportMetric(usec, "redis-us/op")
-	}
+	b.ReportMetric(min(least, microseconds(r)), "redis-us/op")
 }
 
-func after(s, mark string) string {
-	for i := 0; i+len(mark) <= len(s); i++ {
-		if s[i:i+len(mark)] == mark {
-			return s[i+len(mark):]
-		}
+// microseconds is what Redis says that an EVALSHA took since the last reset.
+func microseconds(r *Redis) float64 {
+	info := r.Client.InfoMap(background(), "commandstats").Item("Commandstats", "cmdstat_evalsha")
+	_, figure, _ := strings.Cut(info, "usec_per_call=")
+	figure, _, _ = strings.Cut(figure, ",")
+	usec, err := strconv.ParseFloat(figure, 64)
+	if err != nil {
+		return math.Inf(1)
 	}
-	return ""
+	return usec
 }

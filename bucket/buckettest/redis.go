@@ -55,13 +55,17 @@ func NewMini(t testing.TB) *Mini {
 // that is wrong?
 func (r *Redis) Edit(s *script.Script, from, to string) {
 	r.t.Helper()
-	if strings.Count(s.Text, from) != 1 {
-		r.t.Fatalf("the %s script has %q %d times", s.Name, from, strings.Count(s.Text, from))
-	}
-	text := strings.Replace(s.Text, from, to, 1)
 	if r.edited == nil {
 		r.edited = map[string]*script.Script{}
 	}
+	text := s.Text
+	if e := r.edited[s.Name]; e != nil {
+		text = e.Text
+	}
+	if strings.Count(text, from) != 1 {
+		r.t.Fatalf("the %s script has %q %d times", s.Name, from, strings.Count(text, from))
+	}
+	text = strings.Replace(text, from, to, 1)
 	r.edited[s.Name] = &script.Script{Name: s.Name, Text: text, SHA: redis.NewScript(text).Hash()}
 }
 

@@ -1,17 +1,19 @@
 -- Emmer 1. What all scripts share: the clock, the limits' state, how it moves with time.
 -- Numbers become text only by int(): Redis' own conversions keep 14 or 17 digits.
 -- No table has a large number as a key: gopher-lua (miniredis) would fill an array up to it.
-local call,floor,max,min,sub,match=redis.call,math.floor,math.max,math.min,string.sub,string.match
+local call,floor,max,min,sub,match,byte=redis.call,math.floor,math.max,math.min,string.sub,string.match,string.byte
 local unpack=table.unpack or unpack
 local MOST=9007199254740991
 local time=call('TIME')
 local raw=time[1]*1000+floor(time[2]/1000) -- for TTLs: it is Redis who lets keys expire
 local now=raw                              -- never before what a limit of this call has seen
 
-local function int(n) return string.format('%.0f',n) end
+local format=string.format
+local function int(n) return format('%.0f',n) end
 local function ceildiv(n,d) local m=n%d if m>0 then return (n-m)/d+1 end return n/d end
 local function roundup(n,cell) return ceildiv(n,cell)*cell end
 
+local OWN={t='t',x='x',u='u',f='f',a='ra',s='rs'}
 -- Reads the limits whose arguments begin at ARGV[p] and whose keys begin at KEYS[k].
 -- q.u+q.f/q.rs is what a bucket has used, q.m what a window has, q.r the lease cells.
 local function load(p,k)
@@ -27,14 +29,12 @@ local function load(p,k)
     local h=call('HGETALL',q.key)
     for j=1,#h,2 do
       local f,v=h[j],tonumber(h[j+1])
-      local c=sub(f,1,1)
-      if c=='r' or c=='c' then q.r[f]=v
-      elseif c=='w' then q.m[f]=v
-      elseif c=='a' then q.ra=v
-      elseif c=='s' then q.rs=v
-      else q[f]=v end
+      if #f==1 then q[OWN[f]]=v
+      elseif byte(f)==119 then q.m[f]=v -- w
+      else q.r[f]=v end
     end
     if q.t>now then now=q.t end
+    q.f0=#h>0 and q.f
     L[i]=q
   end
   return L
@@ -128,23 +128,23 @@ end
 -- Writes a limit back, or removes it if nothing is used and nothing held.
 local function save(q,keep)
   local a,n={'t',int(now)},2
-  local function put(f,v) a[n+1]=f a[n+2]=int(v) n=n+2 end
   local need,empty=now,true
   if q.kind=='b' then
-    put('u',q.u) put('f',q.f)
-    if q.ra~=q.a or q.rs~=q.s then put('a',q.a) put('s',q.s) end
+    a[3],a[4]='u',int(q.u) n=4
+    if q.f~=q.f0 then a[5],a[6]='f',int(q.f) n=6 end
+    if q.ra~=q.a or q.rs~=q.s then a[n+1],a[n+2],a[n+3],a[n+4]='a',int(q.a),'s',int(q.s) n=n+4 end
     empty=q.used==0
     need=now+min(9e12,floor((q.u*q.s+q.f)/q.a)+1)
   else
     for f,v in pairs(q.m) do
-      if v>0 then empty=false if q.set[f] then put(f,v) end
+      if v>0 then empty=false if q.set[f] then a[n+1],a[n+2]=f,int(v) n=n+2 end
       elseif q.set[f] then q.gone[#q.gone+1]=f end
     end
     need=q.fin+keep -- so long may a settle name this period
   end
   for f,v in pairs(q.r) do
     empty=false
-    if q.set[f] then put(f,v) end
+    if q.set[f] then a[n+1],a[n+2]=f,int(v) n=n+2 end
     need=max(need,tonumber((match(f,'%d+')))+keep)
   end
   if empty then
@@ -155,7 +155,7 @@ local function save(q,keep)
   if longer then
     need=need+60000
     if q.kind=='b' then need=need+min(need-now,3600000) end -- a busy bucket is not put off at every call
-    put('x',need)
+    a[n+1],a[n+2]='x',int(need)
   end
   call('HSET',q.key,unpack(a))
   if longer then call('PEXPIRE',q.key,int(min(9e12,need-raw))) end

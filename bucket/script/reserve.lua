@@ -50,7 +50,7 @@ local function when(q)
     local at=refilled()
     if at<=E[i].at then return at end
     lacks=lacks-E[i].v
-    if lacks<0 or lacks==0 and q.f==0 then return E[i].at end
+    if refilled()<=E[i].at then return E[i].at end
   end
   return refilled()
 end
