@@ -129,7 +129,7 @@ func (c *h2Conn) begin(x *exchange, o sendOptions, addr string) error {
 		switch name := strings.ToLower(h[0]); name {
 		case "host":
 			req.Host = h[1]
-		case "transfer-encoding", "connection":
+		case "transfer-encoding", "connection", "trailer": // net/http announces trailers itself
 		case "content-length":
 			n, err := strconv.ParseInt(h[1], 10, 64)
 			if err != nil {

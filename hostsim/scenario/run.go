@@ -17,15 +17,19 @@ type Result struct {
 // group is what shares gateway processes.
 type group struct {
 	workers  int
+	plans    []plan
 	gateways []gateway
 	worlds   []*world
-	closed   bool
 }
 
-func (g *group) name() string { return fmt.Sprintf("workers=%d", g.workers) }
+// plan is one scenario in one mode, before anything of it runs.
+type plan struct {
+	scenario *Scenario
+	mode     string
+	updates  *updates
+}
 
-// prepare reads the files and starts all upstreams and bridges, grouped by what they need of a
-// gateway. close every group even after an error.
+// prepare reads the files and groups them by what they need of a gateway.
 func prepare(o *Options) ([]*group, error) {
 	o.complete()
 	scenarios, err := Load(o.Files...)
@@ -37,32 +41,34 @@ func prepare(o *Options) ([]*group, error) {
 	for _, s := range scenarios {
 		modes, err := s.modes(o.modeNames())
 		if err != nil {
-			return groups, err
+			return nil, err
 		}
 		found := &updates{lines: map[int]string{}, files: map[string]string{}}
 		key := [2]int{s.Settings.Workers, s.Settings.Gateways}
 		for _, mode := range modes {
 			g := open[key]
-			if g == nil || len(g.worlds) >= o.PerGateway {
+			if g == nil || len(g.plans) >= o.PerGateway {
 				g = &group{workers: s.Settings.Workers, gateways: make([]gateway, s.Settings.Gateways)}
 				open[key] = g
 				groups = append(groups, g)
 			}
-			w, err := newWorld(s, mode, o)
-			w.updates = found
-			g.worlds = append(g.worlds, w)
-			if err != nil {
-				return groups, err
-			}
+			g.plans = append(g.plans, plan{s, mode, found})
 		}
 	}
 	return groups, nil
 }
 
-// open starts the group's gateways with a door for each world.
+// open starts all that the group needs: upstreams and bridges, then gateways with a door for each
+// world. close it even after an error.
 func (g *group) open(ctx context.Context, o *Options) error {
 	var doors []door
-	for _, w := range g.worlds {
+	for _, p := range g.plans {
+		w, err := newWorld(p.scenario, p.mode, o)
+		g.worlds = append(g.worlds, w)
+		if err != nil {
+			return err
+		}
+		w.updates = p.updates
 		doors = append(doors, w.door())
 	}
 	for i := range g.gateways {
@@ -78,12 +84,8 @@ func (g *group) open(ctx context.Context, o *Options) error {
 	return nil
 }
 
-// close stops the gateways, and then what they talk to. It may be called twice.
+// close stops the gateways, and then what they talk to.
 func (g *group) close() {
-	if g.closed {
-		return
-	}
-	g.closed = true
 	for _, gw := range g.gateways {
 		if gw != nil {
 			gw.close()
@@ -106,16 +108,12 @@ func (w *world) alone() bool {
 func RunAll(t *testing.T, o Options) {
 	t.Helper()
 	groups, err := prepare(&o)
-	t.Cleanup(func() {
-		for _, g := range groups {
-			g.close()
-		}
-	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, g := range groups {
-		t.Run(fmt.Sprintf("%s#%d", g.name(), i+1), func(t *testing.T) {
+		t.Run(fmt.Sprintf("workers=%d#%d", g.workers, i+1), func(t *testing.T) {
+			t.Cleanup(g.close) // runs after the parallel subtests
 			if err := g.open(t.Context(), &o); err != nil {
 				t.Fatal(err)
 			}
@@ -129,7 +127,6 @@ func RunAll(t *testing.T, o Options) {
 					}
 				})
 			}
-			t.Cleanup(g.close)
 		})
 	}
 	if !o.Update {
@@ -148,26 +145,25 @@ func RunAll(t *testing.T, o Options) {
 // as it is known. The error is about what kept scenarios from running.
 func Run(ctx context.Context, o Options, tell func(Result)) error {
 	groups, err := prepare(&o)
-	defer func() {
-		for _, g := range groups {
-			g.close()
-		}
-	}()
 	if err != nil {
 		return err
 	}
 	var faults []error
 	for _, g := range groups {
-		if err := g.open(ctx, &o); err != nil {
-			return err
-		}
+		err := g.open(ctx, &o)
 		for _, w := range g.worlds {
+			if err != nil {
+				break
+			}
 			tell(Result{Name: w.name, Err: w.play(ctx)})
 			if o.Update {
 				faults = append(faults, w.updates.write(w.s))
 			}
 		}
 		g.close()
+		if err != nil {
+			return err
+		}
 	}
 	return errors.Join(faults...)
 }
