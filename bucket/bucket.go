@@ -53,8 +53,8 @@ type Limit struct {
 	Kind   Kind
 	Lost   Lost
 
-	Rate  Amount // TokenBucket: refilled per Per
-	Per   Millis // TokenBucket: at least 1; Rate and Per are reduced by their gcd
+	Rate  Amount // TokenBucket: refilled per Per; Rate x Per is at most MaxAmount, see Check
+	Per   Millis // TokenBucket: 1 to MaxPer; Rate and Per are reduced by their gcd, see ReduceRate
 	Burst Amount // TokenBucket: the most it holds
 
 	Max    Amount    // CalendarWindow: the most one period may take
@@ -103,7 +103,9 @@ type ReserveReply struct {
 }
 
 // SettleRequest states what a call truly used. Items repeats the reserve's list in the same order,
-// Amount being the actual figure. A cancel is a settle of zeros.
+// Amount being the actual figure; a window's Bounds are those of now, not of the reserve: the store
+// knows in which period it reserved, and books an overrun of a period that is no longer kept in the
+// present one. A cancel is a settle of zeros; one that arrives before its reserve blocks it.
 type SettleRequest struct {
 	ID       string
 	Deadline Millis // from the reserve's reply; 0 where that never arrived
