@@ -258,8 +258,8 @@ var streamCalls = map[string]hostFunc{
 		s := c.filter.s
 		v.deferAction("close_stream", func() {
 			if !s.destroyed {
-				if s.details == "" {
-					s.details = "wasm_close_stream"
+				if !s.explained {
+					s.explain("wasm_close_stream")
 				}
 				s.reset()
 			}

@@ -63,9 +63,9 @@ func (l *listener) log(s *stream) {
 			b.WriteString(p.literal)
 			continue
 		}
-		text := s.logValue(p)
-		if text == "" {
-			text = "-"
+		text, present := s.logValue(p)
+		if !present {
+			text = "-" // what is there but empty prints nothing
 		}
 		b.WriteString(text)
 	}
@@ -74,7 +74,9 @@ func (l *listener) log(s *stream) {
 	l.mu.Unlock()
 }
 
-func (s *stream) logValue(p logPart) string {
+func (s *stream) logValue(p logPart) (text string, present bool) {
+	number := func(n int64) (string, bool) { return strconv.FormatInt(n, 10), true }
+	some := func(text string) (string, bool) { return text, text != "" }
 	switch p.command {
 	case "REQ":
 		return alternative(s.paths[request].head, p.arg)
@@ -83,17 +85,14 @@ func (s *stream) logValue(p logPart) string {
 	case "FILTER_STATE":
 		name, form, _ := strings.Cut(p.arg, ":")
 		v, ok := s.state[name]
-		if !ok {
-			return ""
+		if ok && form != "PLAIN" {
+			return strconv.Quote(string(v)), true
 		}
-		if form != "PLAIN" {
-			return strconv.Quote(string(v))
-		}
-		return string(v)
+		return string(v), ok
 	case "RESPONSE_CODE":
-		return strconv.Itoa(s.code)
+		return number(int64(s.code))
 	case "RESPONSE_CODE_DETAILS":
-		return s.details
+		return s.details, s.explained
 	case "RESPONSE_FLAGS":
 		var names []string
 		for _, f := range flagLetters {
@@ -101,33 +100,30 @@ func (s *stream) logValue(p logPart) string {
 				names = append(names, f.name)
 			}
 		}
-		return strings.Join(names, ",")
+		return some(strings.Join(names, ","))
 	case "PROTOCOL":
-		return s.protocol
+		return some(s.protocol)
 	case "BYTES_SENT":
-		return strconv.FormatInt(s.sent, 10)
+		return number(s.sent)
 	case "BYTES_RECEIVED":
-		return strconv.FormatInt(s.received, 10)
+		return number(s.received)
 	case "UPSTREAM_WIRE_BYTES_SENT":
-		return strconv.FormatInt(s.router.wireBytes(), 10)
+		return number(s.router.wireBytes())
 	case "UPSTREAM_CLUSTER":
-		return s.cluster
+		return some(s.cluster)
 	case "UPSTREAM_HOST":
-		return s.upstream
+		return some(s.upstream)
 	case "DURATION":
-		return strconv.FormatInt(s.duration.Milliseconds(), 10)
+		return number(s.duration.Milliseconds())
 	}
-	return ""
+	return "", false
 }
 
 // alternative is the X?Y form: X, or Y where X is absent.
-func alternative(f *fields, arg string) string {
+func alternative(f *fields, arg string) (string, bool) {
 	first, second, _ := strings.Cut(arg, "?")
-	if v, ok := f.get(first); ok {
-		return v
+	if v, ok := f.get(first); ok || second == "" {
+		return v, ok
 	}
-	if second != "" {
-		return f.value(second)
-	}
-	return ""
+	return f.get(second)
 }

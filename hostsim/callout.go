@@ -3,9 +3,7 @@ package hostsim
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
-	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -84,12 +82,8 @@ func (c *callout) exchange(to *cluster, req *http.Request) {
 	resp, err := to.transport.RoundTrip(req)
 	if err != nil {
 		// The router of the async client answers for the upstream.
-		kind := "connection termination"
-		var op *net.OpError
-		if errors.As(err, &op) && op.Op == "dial" {
-			kind = "remote connection failure"
-		}
-		w.post(func() { c.finish(localAnswer(503, upstreamBroke+kind)) })
+		reason := faultBefore(err).reason
+		w.post(func() { c.finish(localAnswer(503, upstreamBroke+reason)) })
 		return
 	}
 	defer resp.Body.Close()

@@ -164,6 +164,8 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request) {
 		if q.Get("broken") != "" {
 			panic(http.ErrAbortHandler)
 		}
+	case q.Get("none") != "":
+		panic(http.ErrAbortHandler)
 	case q.Get("broken") != "": // less than promised
 		w.Header().Set("content-length", "100")
 		io.WriteString(w, "short")
@@ -212,7 +214,7 @@ func startRig(t *testing.T, change func(o *Options)) *rig {
 	t.Cleanup(func() {
 		if t.Failed() {
 			for _, l := range h.Logs() {
-				if !strings.HasPrefix(l, "info: start ") {
+				if !strings.HasPrefix(l, "info: ") && len(l) > 40 {
 					t.Log(strings.TrimSpace(l))
 				}
 			}
@@ -274,9 +276,19 @@ type call struct {
 	chunked, h2                     bool
 	header, trailer                 map[string]string
 	ctx                             context.Context
+	patience                        time.Duration // the client leaves after it
 }
 
 func (r *rig) do(c call) got {
+	r.t.Helper()
+	if c.listener == "" {
+		c.listener = "pair"
+	}
+	return r.at(r.Addr(c.listener), c)
+}
+
+// at makes the request to an address.
+func (r *rig) at(addr string, c call) got {
 	r.t.Helper()
 	if c.path == "" {
 		c.path = "/x"
@@ -287,11 +299,13 @@ func (r *rig) do(c call) got {
 			c.method = "GET"
 		}
 	}
-	if c.listener == "" {
-		c.listener = "pair"
-	}
 	if c.ctx == nil {
 		c.ctx = context.Background()
+	}
+	if c.patience > 0 {
+		ctx, cancel := context.WithTimeout(c.ctx, c.patience)
+		defer cancel()
+		c.ctx = ctx
 	}
 	var body io.Reader
 	if c.body != nil {
@@ -300,7 +314,7 @@ func (r *rig) do(c call) got {
 			body = struct{ io.Reader }{body}
 		}
 	}
-	req, err := http.NewRequestWithContext(c.ctx, c.method, "http://"+r.Addr(c.listener)+c.path, body)
+	req, err := http.NewRequestWithContext(c.ctx, c.method, "http://"+addr+c.path, body)
 	if err != nil {
 		r.t.Fatal(err)
 	}

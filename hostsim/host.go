@@ -252,9 +252,15 @@ func (h *Host) startVMs(ctx context.Context) error {
 				if v, err = newVM(w, id, w.name, false); err != nil {
 					return
 				}
-				w.vms[id] = &vmSlot{vm: v}
-				if err = v.startAll(); err != nil {
-					return
+				w.vms[id] = v
+				for _, p := range h.plugins {
+					if p.vmID != id {
+						continue
+					}
+					w.places[p] = &place{vm: v}
+					if err = v.start(p); err != nil {
+						return
+					}
 				}
 			}
 		})
@@ -328,12 +334,12 @@ func (h *Host) Memory() map[string]uint64 {
 			if w == h.main && h.base != nil {
 				out["base"] = uint64(h.base.mod.Memory().Size())
 			}
-			for id, s := range w.vms {
+			for id, v := range w.vms {
 				name := w.name
 				if id != "" && len(w.vms) > 1 {
 					name += " " + id
 				}
-				out[name] = uint64(s.vm.mod.Memory().Size())
+				out[name] = uint64(v.mod.Memory().Size())
 			}
 		})
 	}
@@ -360,12 +366,12 @@ func (h *Host) Drain(ctx context.Context) error {
 		left := 0
 		for _, w := range h.threads() {
 			w.run(func() {
-				for _, s := range w.vms {
-					for _, r := range s.vm.roots {
-						if !s.vm.failed && !r.draining {
+				for _, v := range w.vms {
+					for _, r := range v.roots {
+						if !v.failed && !r.draining {
 							r.drain()
 						}
-						if !s.vm.failed && !r.finished {
+						if !v.failed && !r.finished {
 							left++
 						}
 					}
@@ -398,8 +404,8 @@ func (h *Host) Close() {
 		h.running.Wait()
 		for _, w := range h.threads() {
 			w.run(func() {
-				for _, s := range w.vms {
-					s.vm.drop()
+				for _, v := range w.vms {
+					v.drop()
 				}
 				if w == h.main && h.base != nil {
 					h.base.drop()

@@ -34,9 +34,34 @@ type connection struct {
 	id     uint64
 	remote string
 	local  string
+	broken atomic.Bool // its end has been read
 }
 
 type connectionKey struct{}
+
+// watchedListener gives connections that remember that they are over.
+type watchedListener struct{ net.Listener }
+
+type watchedConn struct {
+	net.Conn
+	c connection
+}
+
+func (l watchedListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &watchedConn{Conn: c}, nil
+}
+
+func (c *watchedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err != nil {
+		c.c.broken.Store(true)
+	}
+	return n, err
+}
 
 func (l *listener) serve() {
 	protocols := &http.Protocols{}
@@ -51,15 +76,17 @@ func (l *listener) serve() {
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 			id := l.host.nextConnection.Add(1)
 			w := l.host.workers[int((id-1)%uint64(len(l.host.workers)))]
-			return context.WithValue(ctx, connectionKey{}, &connection{worker: w, id: id,
-				remote: c.RemoteAddr().String(), local: c.LocalAddr().String()})
+			made := &c.(*watchedConn).c
+			made.worker, made.id = w, id
+			made.remote, made.local = c.RemoteAddr().String(), c.LocalAddr().String()
+			return context.WithValue(ctx, connectionKey{}, made)
 		},
 		ErrorLog: l.host.serverLog,
 	}
 	l.host.running.Add(1)
 	go func() {
 		defer l.host.running.Done()
-		_ = l.server.Serve(l.net) // ends with the listener
+		_ = l.server.Serve(watchedListener{l.net}) // ends with the listener
 	}()
 }
 
@@ -120,11 +147,17 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// http2Frame is the size in which HTTP/2 data comes.
+const http2Frame = 16 << 10
+
 // readBody posts the body to the worker as it comes and says whether it came whole.
 func readBody(s *stream, r *http.Request) bool {
 	flow := s.paths[request].flow
 	left := r.ContentLength
-	buf := make([]byte, 64<<10)
+	buf := make([]byte, http2Frame)
+	if s.http1 {
+		buf = make([]byte, min(s.bufferLimit, 64<<10))
+	}
 	for flow.wait() {
 		n, err := r.Body.Read(buf)
 		left -= int64(n)
@@ -190,7 +223,8 @@ func writeResponse(s *stream, w http.ResponseWriter, control *http.ResponseContr
 			}
 			w.WriteHeader(code)
 			began = true
-			if !item.end {
+			// net/http would add a content-length of 0 to an HTTP/2 response that ends here.
+			if !item.end || (!s.http1 && h["Content-Length"] == nil) {
 				_ = control.Flush()
 			}
 		case outData:

@@ -184,9 +184,9 @@ func (s *stream) responseProperty(one string, rest []string) ([]byte, bool) {
 			return number(uint64(s.code)), true
 		}
 	case "code_details":
-		return []byte(s.details), s.details != ""
+		return []byte(s.details), s.explained
 	case "flags":
-		return number(s.flags), s.destroyed || s.flags != 0
+		return number(s.flags), true
 	case "headers":
 		if head == nil {
 			return nil, false

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 )
 
 // router is the end of the request side: it opens the upstream exchange when the headers leave the last filter, and
@@ -108,13 +109,8 @@ func (r *router) exchange(c *cluster, req *http.Request) {
 	flow := s.paths[response].flow
 	resp, err := c.transport.RoundTrip(req)
 	if err != nil {
-		kind := "connection termination"
-		bit := flagUpstreamClosed
-		var op *net.OpError
-		if errors.As(err, &op) && op.Op == "dial" {
-			kind, bit = "remote connection failure", flagUpstreamConnect
-		}
-		s.w.post(func() { r.failed(kind, bit) })
+		f := faultBefore(err)
+		s.w.post(func() { r.failed(f) })
 		return
 	}
 	defer resp.Body.Close()
@@ -131,6 +127,9 @@ func (r *router) exchange(c *cluster, req *http.Request) {
 		return
 	}
 	buf := make([]byte, 64<<10)
+	if c.http2 {
+		buf = buf[:http2Frame]
+	}
 	for flow.wait() {
 		n, err := resp.Body.Read(buf)
 		last := err == io.EOF && c.http2 && len(resp.Trailer) == 0
@@ -154,18 +153,64 @@ func (r *router) exchange(c *cluster, req *http.Request) {
 			}
 			return
 		case err != nil:
-			s.w.post(s.upstreamReset)
+			f := faultAfter(err)
+			s.w.post(func() { s.upstreamReset(f) })
 			return
 		}
 	}
 }
 
-func (r *router) failed(kind string, bit uint64) {
+// fault is how an upstream exchange broke, in Envoy's words.
+type fault struct {
+	reason, more string // more goes into the details alone
+	flag         uint64
+}
+
+func (f fault) code() string { return strings.ReplaceAll(f.reason+f.more, " ", "_") }
+
+var (
+	faultClosed   = fault{reason: "connection termination", flag: flagUpstreamClosed}
+	faultReset    = fault{reason: "remote reset", flag: flagUpstreamReset}
+	faultProtocol = fault{reason: "protocol error", flag: flagUpstreamProtocol}
+	faultConnect  = fault{reason: "remote connection failure", flag: flagUpstreamConnect}
+)
+
+// streamError tells an RST_STREAM from other errors: net/http keeps the type to itself.
+func streamError(err error) bool { return strings.HasPrefix(err.Error(), "stream error: ") }
+
+// faultBefore names an error that came instead of a response.
+func faultBefore(err error) fault {
+	var op *net.OpError
+	switch {
+	case errors.As(err, &op) && op.Op == "dial":
+		f := faultConnect
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			f.more = "|delayed connect error: Connection refused"
+		}
+		return f
+	case streamError(err):
+		return faultReset
+	}
+	return faultClosed
+}
+
+// faultAfter names an error in the middle of a body: to Envoy's HTTP/1.1 parser an early end is a protocol error.
+func faultAfter(err error) fault {
+	switch {
+	case streamError(err):
+		return faultReset
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return faultProtocol
+	}
+	return faultClosed
+}
+
+func (r *router) failed(f fault) {
 	if r.stop == nil {
 		return // cancelled by us
 	}
-	r.s.localReply(reply{code: 503, body: []byte(upstreamBroke + kind), flags: bit,
-		details: "upstream_reset_before_response_started{" + strings.ReplaceAll(kind, " ", "_") + "}"})
+	r.s.localReply(reply{code: 503, body: []byte(upstreamBroke + f.reason), flags: f.flag,
+		details: "upstream_reset_before_response_started{" + f.code() + "}"})
 }
 
 func (r *router) data(d *body, end bool) {

@@ -89,16 +89,16 @@ func (s *sharedStore) enqueue(token uint32, item []byte) status {
 	w, vmID, root := q.w, q.vmID, q.root
 	s.mu.Unlock()
 	w.post(func() {
-		slot := w.vms[vmID]
-		if slot == nil || slot.vm.failed {
+		v := w.vms[vmID]
+		if v == nil || v.failed {
 			return
 		}
-		c := slot.vm.contexts[root]
+		c := v.contexts[root]
 		if c == nil || c.filter != nil {
 			return
 		}
-		slot.vm.call("proxy_on_queue_ready", c, 0, uint64(root), uint64(token))
-		slot.vm.runAfter()
+		v.call("proxy_on_queue_ready", c, 0, uint64(root), uint64(token))
+		v.runAfter()
 	})
 	return statusOK
 }

@@ -35,6 +35,7 @@ type stream struct {
 	destroyed bool
 	code      int
 	details   string
+	explained bool // details are set, be they empty
 	flags     uint64
 	cluster   string
 	upstream  string // address
@@ -50,7 +51,9 @@ const (
 	flagUpstreamClosed    uint64 = 0x40
 	flagNoRoute           uint64 = 0x100
 	flagDownstreamGone    uint64 = 0x4000
-	flagNoCluster         uint64 = 0x2000000
+	flagUpstreamProtocol  uint64 = 0x800000
+	flagDownstreamReset   uint64 = 0x10000000
+	flagNoCluster         uint64 = 0x1000000
 )
 
 var flagLetters = []struct {
@@ -58,7 +61,8 @@ var flagLetters = []struct {
 	name string
 }{
 	{flagNoHealthyUpstream, "UH"}, {flagUpstreamReset, "UR"}, {flagUpstreamConnect, "UF"},
-	{flagUpstreamClosed, "UC"}, {flagNoRoute, "NR"}, {flagDownstreamGone, "DC"}, {flagNoCluster, "NC"},
+	{flagUpstreamClosed, "UC"}, {flagNoRoute, "NR"}, {flagDownstreamGone, "DC"}, {flagUpstreamProtocol, "UPE"}, {flagNoCluster, "NC"},
+	{flagDownstreamReset, "DR"},
 }
 
 const http2BufferLimit = 16 << 20
@@ -83,7 +87,7 @@ func newStream(l *listener, c *connection, head *fields, http1 bool) *stream {
 func (s *stream) begin(end bool) {
 	s.w.streams[s] = struct{}{}
 	for _, p := range s.listener.plugins {
-		v := s.w.slot(p)
+		v := s.w.place(p)
 		if v.failed && p.policy == FailOpen {
 			continue
 		}
@@ -129,6 +133,7 @@ func (s *stream) responseHeaders(head *fields, end bool) {
 		return
 	}
 	p.head, p.complete = head, end
+	s.explain("via_upstream")
 	p.headers(0, end)
 }
 
@@ -169,7 +174,7 @@ func (s *stream) localReply(r reply) {
 	case resp.depth > 0:
 		resp.aborted = true
 	}
-	s.details = r.details
+	s.explain(r.details)
 	s.flags |= r.flags
 	s.router.cancel()
 	switch {
@@ -231,13 +236,18 @@ func (s *stream) replyHead(r reply) (*fields, bool) {
 	return head, len(r.body) == 0 || s.paths[request].head.value(":method") == "HEAD"
 }
 
-// gone: the client left.
+// gone: the client left. On HTTP/2 it may have reset this stream alone.
 func (s *stream) gone() {
 	if s.destroyed {
 		return
 	}
-	s.flags |= flagDownstreamGone
-	s.details = "downstream_remote_disconnect"
+	if s.http1 || s.conn.broken.Load() {
+		s.flags |= flagDownstreamGone
+		s.explain("downstream_remote_disconnect")
+	} else {
+		s.flags |= flagDownstreamReset
+		s.explain("http2.remote_reset")
+	}
 	s.end(outItem{kind: outEnd})
 }
 
@@ -247,18 +257,22 @@ func (s *stream) reset() {
 }
 
 // upstreamReset: the upstream broke after its headers.
-func (s *stream) upstreamReset() {
+func (s *stream) upstreamReset(f fault) {
 	if s.destroyed {
 		return
 	}
-	s.flags |= flagUpstreamClosed
-	if !s.client.began {
-		s.localReply(reply{code: 502, body: []byte(upstreamBroke + "connection termination"), details: "upstream_reset_after_response_started{connection_termination}"})
+	details := "upstream_reset_after_response_started{" + f.code() + "}"
+	if !s.client.began { // a filter still holds them
+		s.localReply(reply{code: 502, body: []byte(upstreamBroke + f.reason), details: details, flags: f.flag})
 		return
 	}
-	s.details = "upstream_reset_after_response_started{connection_termination}"
+	s.flags |= f.flag
+	s.explain(details)
 	s.reset()
 }
+
+// explain sets the response code details.
+func (s *stream) explain(details string) { s.details, s.explained = details, true }
 
 // end is the one end of a stream: the log callback of every filter in chain order, then done and delete of each,
 // the access log line, and only then the last bytes to the client.

@@ -253,18 +253,6 @@ func (v *vm) start(p *plugin) error {
 	return nil
 }
 
-// startAll starts every plugin of this VM id.
-func (v *vm) startAll() error {
-	for _, p := range v.w.host.plugins {
-		if p.vmID == v.id {
-			if err := v.start(p); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // setTick arms, changes or stops the timer of a root. It is re-armed after each callback.
 func (r *rootContext) setTick(period time.Duration) {
 	r.period = period

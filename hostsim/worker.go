@@ -17,18 +17,19 @@ type worker struct {
 	closed bool
 	done   chan struct{}
 
-	vms     map[string]*vmSlot // by VM id
+	vms     map[string]*vm // by VM id
+	places  map[*plugin]*place
 	streams map[*stream]struct{}
 }
 
-// vmSlot is the place of a VM on a worker: a crashed VM is replaced in it.
-type vmSlot struct {
+// place is where a plugin lives on a worker.
+type place struct {
 	vm         *vm
 	nextReload time.Time
 }
 
 func newWorker(h *Host, name string) *worker {
-	w := &worker{host: h, name: name, done: make(chan struct{}), vms: map[string]*vmSlot{}, streams: map[*stream]struct{}{}}
+	w := &worker{host: h, name: name, done: make(chan struct{}), vms: map[string]*vm{}, places: map[*plugin]*place{}, streams: map[*stream]struct{}{}}
 	w.ready.L = &w.mu
 	go w.loop()
 	return w
@@ -93,29 +94,31 @@ func (w *worker) after(d time.Duration, f func()) Timer {
 	return w.host.clock.AfterFunc(d, func() { w.run(f) })
 }
 
-// slot returns the VM of a filter, reloading it if its policy asks for that and the back-off is over.
-func (w *worker) slot(p *plugin) *vm {
-	s := w.vms[p.vmID]
-	if s == nil {
-		return nil
-	}
-	if !s.vm.failed || p.policy != FailReload || w.host.clock.Now().Before(s.nextReload) {
-		return s.vm
+// place returns the VM of a plugin. If that has crashed, the plugin's policy asks for it and its back-off is over, the
+// plugin moves to a new one: the first that moves makes it, the others of the same VM id join it with their next
+// request.
+func (w *worker) place(p *plugin) *vm {
+	at := w.places[p]
+	h := w.host
+	if !at.vm.failed || p.policy != FailReload || h.clock.Now().Before(at.nextReload) {
+		return at.vm
 	}
 	// The back-off counts from the last reload: the first crash is cured by the next request.
-	s.nextReload = w.host.clock.Now().Add(w.host.reloadBackoff)
-	fresh, err := newVM(w, p.vmID, w.name, false)
-	if err == nil {
-		err = fresh.startAll()
-	}
-	if err != nil {
-		w.host.logf("error", "reload of the VM %q on %s: %v", p.vmID, w.name, err)
-		if fresh != nil {
-			fresh.drop()
+	at.nextReload = h.clock.Now().Add(h.reloadBackoff)
+	if dead := w.vms[p.vmID]; dead.failed {
+		fresh, err := newVM(w, p.vmID, w.name, false)
+		if err != nil {
+			h.logf("error", "reload of the VM %q on %s: %v", p.vmID, w.name, err)
+			return at.vm
 		}
-		return s.vm
+		dead.drop()
+		w.vms[p.vmID] = fresh
 	}
-	s.vm.drop()
-	s.vm = fresh
-	return fresh
+	if err := w.vms[p.vmID].start(p); err != nil {
+		h.logf("error", "reload on %s: %v", w.name, err)
+		w.vms[p.vmID].failed = true
+		return at.vm
+	}
+	at.vm = w.vms[p.vmID]
+	return at.vm
 }

@@ -391,7 +391,7 @@ func (c *roleA) OnHttpStreamDone() {
 		flags = binary.LittleEndian.Uint64(b)
 	}
 	proxywasm.LogInfof("done a code=%s flags=%d details=%s", code, flags, property("response", "code_details"))
-	must("log state", proxywasm.SetProperty([]string{"chain"}, []byte("chunks="+strconv.Itoa(c.chunks))))
+	must("log state", proxywasm.SetProperty([]string{"chain"}, []byte(fmt.Sprintf("chunks=%d flags=%d", c.chunks, flags))))
 	delete(exchanges, c.id)
 	if c.opt["late"] == "call" {
 		must("call from done", ask(c.opt, func() { count("impossible") }))
