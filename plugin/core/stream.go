@@ -102,6 +102,12 @@ func (s *Stream) Step(e Event) []Effect {
 
 func (s *Stream) onRequestHeaders(e Event, fx *effects) {
 	c := s.w.config
+	// Ours to set, also on what passes: a client that could would choose its own target.
+	for i, h := range e.Head.Headers {
+		if strings.HasPrefix(h[0], "x-emmer-") && !seen(e.Head.Headers[:i], h[0]) {
+			fx.remove(h[0])
+		}
+	}
 	d, ok := dialect.Recognise(e.Head.Method, e.Head.Path)
 	if !ok {
 		if c.UnknownRoute == config.Deny && dialect.LLMPath(e.Head.Path) {
@@ -114,16 +120,12 @@ func (s *Stream) onRequestHeaders(e Event, fx *effects) {
 	s.dialect, s.record.dialect = d, d.Name()
 	fx.count("emmer.requests")
 	var length, encoding string
-	for i, h := range e.Head.Headers {
-		name := h[0]
-		switch {
-		case name == "content-length":
+	for _, h := range e.Head.Headers {
+		switch h[0] {
+		case "content-length":
 			length = h[1]
-		case name == "content-encoding":
+		case "content-encoding":
 			encoding = h[1]
-		case strings.HasPrefix(name, "x-emmer-") && !seen(e.Head.Headers[:i], name):
-			// Ours to set; a client that could would choose its own target.
-			fx.remove(name)
 		}
 	}
 	s.gate = c.Hold == config.HoldPair && e.GateInVM

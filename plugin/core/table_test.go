@@ -294,3 +294,17 @@ func TestAnEditedBodyWaitsHereAndLeavesInOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestOurHeadersAreTakenOffWhateverPasses: a route table obeys x-emmer-target also on paths that are
+// not metered.
+func TestOurHeadersAreTakenOffWhateverPasses(t *testing.T) {
+	for _, path := range []string{"/healthz", "/v1/chat/completions"} {
+		s := newWorker(t, "flag", "closed").NewStream(1)
+		fx := s.Step(Event{Kind: RequestHeaders, Now: 1000, Head: plan.Head{Method: "POST", Path: path, Headers: [][2]string{
+			{"x-api-key", "k"}, {"x-emmer-target", "a"}, {"x-emmerson", "b"}, {"x-emmer-target", "c"}, {"x-emmer-", "d"},
+		}}})
+		if got, want := kinds(fx), "remove(x-emmer-target) remove(x-emmer-)"; !strings.HasPrefix(got, want) || strings.Count(got, "x-emmer") != 2 {
+			t.Errorf("%s: got %q, want %q once", path, got, want)
+		}
+	}
+}
