@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -36,6 +37,20 @@ func bare(files ...string) Options {
 
 func TestBareChainOnEnvoy(t *testing.T) {
 	RunAll(t, bare("testdata/bare/*.txtar"))
+}
+
+// TestPassingChainOnHostsim runs the same files through hostsim with a module that lets all pass: the
+// runner must not see a difference.
+func TestPassingChainOnHostsim(t *testing.T) {
+	o := bare("testdata/bare/*.txtar")
+	o.Gateway = GatewayHostsim
+	o.Wasm = filepath.Join(t.TempDir(), "pass.wasm")
+	build := exec.Command("go", "build", "-buildmode=c-shared", "-o", o.Wasm, "../testdata/ask")
+	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
+	if text, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	RunAll(t, o)
 }
 
 // failing runs one scenario and returns its error.
