@@ -220,13 +220,13 @@ func (m *Model) Level(now Millis, l Limit) Amount {
 	return h.remaining(now, l)
 }
 
-// Reserved is what of a limit is held by live reservations.
+// Reserved is what of a limit is held by live reservations, MaxAmount at the most.
 func (m *Model) Reserved(now Millis, l Limit) Amount {
 	h := m.look(l)
 	var sum Amount
 	for _, lease := range h.leases {
 		if lease.deadline > max(now, h.seen) {
-			sum += lease.amount
+			sum = min(sum+lease.amount, MaxAmount)
 		}
 	}
 	return sum

@@ -95,8 +95,10 @@ func (w *walk) current(items []bucket.Item) []bucket.Item {
 			if l.Name != out[i].Limit.Name {
 				continue
 			}
-			// Bounds may be old, but not so old that Redis may have forgotten their periods.
-			old := l.Kind == bucket.CalendarWindow && w.now > out[i].Limit.Bounds[3]+30*second
+			// Bounds may be old, but not so old that one store has dropped their last period when another,
+			// which wrote nothing because it denied, has not.
+			b := out[i].Limit.Bounds
+			old := l.Kind == bucket.CalendarWindow && w.now >= b[3]+b[1]-b[0]
 			if old {
 				l.Bounds = w.bounds(l.Bounds[1]-l.Bounds[0], 0)
 			}
