@@ -369,3 +369,14 @@ func (r *rig) settled() {
 		r.t.Errorf("b ended before a: %v", m)
 	}
 }
+
+// listen serves on a free port until the test ends and returns its URL.
+func listen(t testing.TB, server *http.Server) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go server.Serve(l)
+	t.Cleanup(func() { l.Close() })
+	return "http://" + l.Addr().String()
+}

@@ -248,7 +248,7 @@ func (s *stream) gone() {
 		s.flags |= flagDownstreamReset
 		s.explain("http2.remote_reset")
 	}
-	s.end(outItem{kind: outEnd})
+	s.reset() // who is still there, because the host itself closes, must not take it for an end
 }
 
 // reset cuts the client off: a closed connection on HTTP/1.1, RST_STREAM on HTTP/2.
