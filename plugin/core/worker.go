@@ -7,6 +7,7 @@ import (
 	"github.com/emmer-proxy/emmer/bucket/script"
 	"github.com/emmer-proxy/emmer/plugin/callout"
 	"github.com/emmer-proxy/emmer/plugin/config"
+	"github.com/emmer-proxy/emmer/plugin/plan"
 )
 
 // Worker is what outlives exchanges in one VM. Streams read its tables; only its Step writes them.
@@ -122,7 +123,8 @@ func (w *Worker) send(now bucket.Millis, fx *effects) {
 			return
 		}
 		c, err := w.layout.Settle(bucket.SettleRequest{
-			ID: j.ID, Deadline: j.Deadline, Lease: w.config.Lease.For, Keep: w.config.Lease.Keep, Cell: w.config.Lease.Cell, Items: j.Items,
+			ID: j.ID, Deadline: j.Deadline, Lease: w.config.Lease.For, Keep: w.config.Lease.Keep, Cell: w.config.Lease.Cell,
+			Items: plan.Fresh(w.config, j.Items, now),
 		}, "s."+j.ID)
 		if err != nil {
 			w.outbox.done(j)
@@ -142,7 +144,8 @@ func (w *Worker) renew(now bucket.Millis, fx *effects) {
 			return
 		}
 		c, err := w.layout.Renew(bucket.RenewRequest{
-			ID: l.id, Lease: w.config.Lease.For, Keep: w.config.Lease.Keep, Cell: w.config.Lease.Cell, Items: l.items,
+			ID: l.id, Lease: w.config.Lease.For, Keep: w.config.Lease.Keep, Cell: w.config.Lease.Cell,
+			Items: plan.Fresh(w.config, l.items, now),
 		}, "n."+l.id)
 		if err != nil {
 			fx.log("renew " + l.id + ": " + err.Error())

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"github.com/emmer-proxy/emmer/bucket"
+	"github.com/emmer-proxy/emmer/plugin/config"
 	"github.com/emmer-proxy/emmer/plugin/dialect"
 )
 
@@ -61,3 +62,26 @@ func (o *Output) Text(p []byte, last bool) { o.texts.Text(p, last) }
 // Tokens is the count so far. It ends a text of which not all has come: what comes later counts as
 // a new one, which may make the count higher by a token, never lower.
 func (o *Output) Tokens() bucket.Tokens { return o.texts.total() }
+
+// Fresh gives calendar windows the bounds around now, where the present period is no longer that of
+// the reserve: a store that books late needs the present period for what the old one can't take.
+// The list that was given is left as it is.
+func Fresh(c *config.Compiled, items []bucket.Item, now bucket.Millis) []bucket.Item {
+	fresh := items
+	for i := range items {
+		l := &items[i].Limit
+		if l.Kind != bucket.CalendarWindow || now < l.Bounds[2] {
+			continue
+		}
+		for _, rule := range c.Limits {
+			if rule.Name != l.Name {
+				continue
+			}
+			if &fresh[0] == &items[0] {
+				fresh = append([]bucket.Item(nil), items...)
+			}
+			fresh[i].Limit.Bounds = rule.Window.Bounds(now)
+		}
+	}
+	return fresh
+}

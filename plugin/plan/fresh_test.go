@@ -1,0 +1,31 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/emmer-proxy/emmer/bucket"
+	"github.com/emmer-proxy/emmer/plugin/config"
+)
+
+func TestABookingInALaterPeriodStatesThatPeriod(t *testing.T) {
+	day := bucket.Calendar{Unit: bucket.Day, Zone: time.UTC}
+	c := &config.Compiled{Limits: []*config.Limit{{Name: "day", Kind: bucket.CalendarWindow, Window: day}}}
+	const hour = bucket.Millis(3_600_000)
+	reserved := bucket.Millis(1_700_000_000_000)
+	items := []bucket.Item{
+		{Limit: bucket.Limit{Name: "tpm", Kind: bucket.TokenBucket}, Amount: 1},
+		{Limit: bucket.Limit{Name: "day", Kind: bucket.CalendarWindow, Bounds: day.Bounds(reserved)}, Amount: 2},
+	}
+	if got := Fresh(c, items, reserved+1); &got[0] != &items[0] {
+		t.Error("the list was copied though the period is the same")
+	}
+	later := reserved + 72*hour
+	got := Fresh(c, items, later)
+	if got[1].Limit.Bounds != day.Bounds(later) || got[1].Amount != 2 || got[0] != items[0] {
+		t.Errorf("got %+v", got)
+	}
+	if items[1].Limit.Bounds != day.Bounds(reserved) {
+		t.Error("the reserve's own list was changed")
+	}
+}
