@@ -69,9 +69,10 @@ func (f *faults) see(method string, body []byte) (held *gate, lose bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if method == http.MethodPost {
+		name := firstName(body)
 		f.requests++
-		f.names[firstName(body)]++
-		if f.lose > 0 {
+		f.names[name]++
+		if f.lose > 0 && strings.HasPrefix(name, "EVAL") {
 			f.lose--
 			lose = true
 		}
@@ -189,8 +190,9 @@ func (g *Gateway) RestartRedis() error {
 	return nil
 }
 
-// DropReply makes the bridge run the next n requests and lose their replies: it closes the
-// connection instead (on HTTP/2, it resets the stream).
+// DropReply makes the bridge run the next n script calls (EVAL, EVALSHA) and lose their replies: it
+// closes the connection instead (on HTTP/2, it resets the stream). Other commands, such as a poll
+// in the background, are answered and don't count.
 func (g *Gateway) DropReply(n int) {
 	g.faults.mu.Lock()
 	defer g.faults.mu.Unlock()
