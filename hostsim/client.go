@@ -12,6 +12,7 @@ type clientExit struct {
 	declared int64 // content-length, -1 if none
 	written  int64
 	bodyless bool
+	distrust bool // what follows on an HTTP/1.1 connection may be no request
 	closing  bool // the head said connection: close; of the writing goroutine
 }
 
@@ -36,7 +37,7 @@ func (c *clientExit) headers(head *fields, end bool) {
 	}
 	req := s.paths[request]
 	c.bodyless = req.head.value(":method") == "HEAD" || s.code == 204 || s.code == 304
-	item := outItem{kind: outHeaders, head: sent, end: end, close: s.http1 && !req.complete}
+	item := outItem{kind: outHeaders, head: sent, end: end, close: s.http1 && (!req.complete || c.distrust)}
 	if !end {
 		c.out.push(item)
 		return

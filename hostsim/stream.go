@@ -176,6 +176,9 @@ func (s *stream) localReply(r reply) {
 	}
 	s.explain(r.details)
 	s.flags |= r.flags
+	// Envoy takes a 400 of its own, whoever asked for it, for a fault of the message (Envoy 1.40,
+	// ActiveStream::sendLocalReply).
+	s.client.distrust = s.client.distrust || r.code == 400
 	s.router.cancel()
 	switch {
 	case resp.head == nil:
