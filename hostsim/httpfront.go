@@ -257,7 +257,13 @@ func requestHead(r *http.Request) *fields {
 	head := &fields{list: [][2]string{
 		{":authority", r.Host}, {":path", path}, {":method", r.Method}, {":scheme", "http"}}}
 	for _, h := range lowerFields(r.Header).list {
-		if !hopByHop[h[0]] {
+		switch have, ok := head.get(h[0]); {
+		case hopByHop[h[0]]:
+		case ok && h[0] == "authorization":
+			// One of the headers that Envoy keeps in a fixed place, where lines that repeat it are
+			// joined (seen on Envoy 1.40, HTTP/1.1 and HTTP/2).
+			head.replace(h[0], have+","+h[1])
+		default:
 			head.list = append(head.list, h)
 		}
 	}
