@@ -78,7 +78,7 @@ type EffectKind uint8
 
 const (
 	Hold              EffectKind = iota + 1 // return "stop" from this callback
-	Call                                    // send Request to Cluster within Timeout; Tag comes back
+	Call                                    // send Call
 	SetHeader                               // request header Name = Value, at the gate if AtGate
 	RemoveHeader                            // request header Name
 	SetResponseHeader                       // Name = Value
@@ -100,28 +100,39 @@ const (
 type Effect struct {
 	Kind    EffectKind
 	AtGate  bool
+	Version uint32
+	Status  int
+	N       int64
 	Name    string
 	Value   string
-	N       int64
-	Status  int
-	Headers [][2]string
 	Body    []byte
-	Version uint32
+	Headers [][2]string
+	Call    *StoreCall
+	Event   *Event
+}
 
+// StoreCall is a call to the store: send Request to Cluster, and answer within Timeout with an event
+// that has the same Tag.
+type StoreCall struct {
 	Tag     uint64
 	Cluster string
 	Request callout.Request
 	Timeout bucket.Millis
-
-	Event Event
 }
 
 // effects collects what one step asks for.
 type effects []Effect
 
-func (f *effects) add(e Effect)         { *f = append(*f, e) }
+func (f *effects) add(e Effect) {
+	if *f == nil {
+		*f = make(effects, 0, 6) // what most steps need at most
+	}
+	*f = append(*f, e)
+}
+
 func (f *effects) count(name string)    { f.add(Effect{Kind: Count, Name: name, N: 1}) }
 func (f *effects) log(text string)      { f.add(Effect{Kind: Log, Value: text}) }
-func (f *effects) tell(e Event)         { f.add(Effect{Kind: Tell, Event: e}) }
+func (f *effects) tell(e Event)         { f.add(Effect{Kind: Tell, Event: &e}) }
+func (f *effects) call(c StoreCall)     { f.add(Effect{Kind: Call, Call: &c}) }
 func (f *effects) hold()                { f.add(Effect{Kind: Hold}) }
 func (f *effects) remove(header string) { f.add(Effect{Kind: RemoveHeader, Name: header}) }

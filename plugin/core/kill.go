@@ -87,7 +87,7 @@ func (t *killTable) decode(b []byte) {
 
 // pollKills takes what is published and, when that is older than the poll, tries to be the one
 // that asks the store: whoever stores a newer time first.
-func (w *Worker) pollKills(e Event, fx *effects) {
+func (w *Worker) pollKills(e *Event, fx *effects) {
 	if len(e.Shared) > 0 && e.Version != w.kills.version {
 		w.kills.decode(e.Shared)
 		w.kills.version = e.Version

@@ -6,7 +6,7 @@ import (
 	"github.com/emmer-proxy/emmer/plugin/plan"
 )
 
-func (s *Stream) onResponseHeaders(e Event, fx *effects) {
+func (s *Stream) onResponseHeaders(e *Event, fx *effects) {
 	switch s.state {
 	case Reading, Deciding:
 		// Another filter or the host itself answered before the decision.
@@ -35,7 +35,7 @@ func (s *Stream) onResponseHeaders(e Event, fx *effects) {
 	}
 }
 
-func (s *Stream) onResponseBody(e Event, fx *effects) {
+func (s *Stream) onResponseBody(e *Event, fx *effects) {
 	if s.state != Responding {
 		return
 	}
@@ -59,7 +59,7 @@ func (s *Stream) finish(now bucket.Millis, whole bool, fx *effects) {
 	s.state = Answered
 }
 
-func (s *Stream) onDone(e Event, fx *effects) {
+func (s *Stream) onDone(e *Event, fx *effects) {
 	switch s.state {
 	case Deciding, Preempted:
 		s.cancel(e.Now, fx)

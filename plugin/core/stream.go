@@ -71,8 +71,9 @@ type Stream struct {
 func (s *Stream) State() State { return s.state }
 
 // Step takes one event and says what is to be done.
-func (s *Stream) Step(e Event) []Effect {
+func (s *Stream) Step(event Event) []Effect {
 	var fx effects
+	e := &event
 	switch e.Kind {
 	case RequestHeaders:
 		if s.state == Fresh {
@@ -100,7 +101,7 @@ func (s *Stream) Step(e Event) []Effect {
 	return fx
 }
 
-func (s *Stream) onRequestHeaders(e Event, fx *effects) {
+func (s *Stream) onRequestHeaders(e *Event, fx *effects) {
 	c := s.w.config
 	// Ours to set, also on what passes: a client that could would choose its own target.
 	for i, h := range e.Head.Headers {
@@ -191,7 +192,7 @@ func (s *Stream) tooLarge(fx *effects) {
 	s.refuse(plan.Refuse(nil, plan.BodyTooLarge(s.w.config.Body.Hold)), fx)
 }
 
-func (s *Stream) onRequestBody(e Event, fx *effects) {
+func (s *Stream) onRequestBody(e *Event, fx *effects) {
 	switch s.state {
 	case Reading:
 		switch {
@@ -214,7 +215,7 @@ func (s *Stream) onRequestBody(e Event, fx *effects) {
 
 // decideBody decides at the end of a body. After trailers the length is not stated again: a
 // message with both would have to choose.
-func (s *Stream) decideBody(e Event, fx *effects) {
+func (s *Stream) decideBody(e *Event, fx *effects) {
 	if e.Kind == RequestTrailers {
 		s.hadSize = false
 	}
@@ -274,7 +275,7 @@ func (s *Stream) decide(body []byte, now bucket.Millis, fx *effects) {
 
 func (s *Stream) ask(full bool, timeout bucket.Millis, fx *effects) {
 	s.asking, s.reserved = true, true
-	fx.add(Effect{Kind: Call, Tag: 0, Cluster: s.cluster, Request: s.w.store.Script(s.call, full), Timeout: timeout})
+	fx.call(StoreCall{Cluster: s.cluster, Request: s.w.store.Script(s.call, full), Timeout: timeout})
 }
 
 func (s *Stream) onGateHeaders(fx *effects) {
@@ -289,7 +290,7 @@ func (s *Stream) onGateHeaders(fx *effects) {
 	}
 }
 
-func (s *Stream) onStore(e Event, fx *effects) {
+func (s *Stream) onStore(e *Event, fx *effects) {
 	if !s.asking {
 		return
 	}
@@ -431,7 +432,7 @@ func (s *Stream) refuse(d plan.Denial, fx *effects) {
 }
 
 // onRecovered answers after a fault of the filter was caught: no stream stays parked.
-func (s *Stream) onRecovered(e Event, fx *effects) {
+func (s *Stream) onRecovered(e *Event, fx *effects) {
 	fx.count("emmer.recovered")
 	switch s.state {
 	case Fresh, Reading, Deciding:

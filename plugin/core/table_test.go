@@ -169,7 +169,7 @@ func TestRandomEventsKeepThePromises(t *testing.T) {
 					if f.Event.Kind == Settle {
 						settles++
 					}
-					w.Step(f.Event)
+					w.Step(*f.Event)
 				}
 			}
 		}

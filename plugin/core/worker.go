@@ -60,8 +60,9 @@ func (w *Worker) NewStream(n uint64) *Stream {
 func (w *Worker) SharedName() string { return "emmer.kills." + w.config.Store.Namespace }
 
 // Step takes one event and says what is to be done.
-func (w *Worker) Step(e Event) []Effect {
+func (w *Worker) Step(event Event) []Effect {
 	var fx effects
+	e := &event
 	switch e.Kind {
 	case Settle:
 		w.leases.drop(e.Job.ID)
@@ -112,7 +113,7 @@ func (w *Worker) call(c call, cluster string, r callout.Request, fx *effects) {
 	if cluster == "" {
 		cluster = w.config.Store.Cluster
 	}
-	fx.add(Effect{Kind: Call, Tag: tag, Cluster: cluster, Request: r, Timeout: w.callTimeout()})
+	fx.call(StoreCall{Tag: tag, Cluster: cluster, Request: r, Timeout: w.callTimeout()})
 }
 
 // send takes from the outbox what is due.
@@ -156,7 +157,7 @@ func (w *Worker) renew(now bucket.Millis, fx *effects) {
 	}
 }
 
-func (w *Worker) onStore(e Event, fx *effects) {
+func (w *Worker) onStore(e *Event, fx *effects) {
 	c, ok := w.calls[e.Tag]
 	if !ok {
 		return

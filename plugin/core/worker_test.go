@@ -9,10 +9,10 @@ import (
 	"github.com/emmer-proxy/emmer/plugin/callout"
 )
 
-func callsOf(fx []Effect) (calls []Effect) {
+func callsOf(fx []Effect) (calls []*StoreCall) {
 	for _, f := range fx {
 		if f.Kind == Call {
-			calls = append(calls, f)
+			calls = append(calls, f.Call)
 		}
 	}
 	return calls
@@ -66,7 +66,7 @@ func TestASettlementIsRepeatedUntilTheStoreConfirmsIt(t *testing.T) {
 	}
 }
 
-func settles(fx []Effect) (out []Effect) {
+func settles(fx []*StoreCall) (out []*StoreCall) {
 	for _, f := range fx {
 		if !strings.Contains(string(f.Request.Body), "HGETALL") {
 			out = append(out, f)

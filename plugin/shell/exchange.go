@@ -184,7 +184,7 @@ func (x *exchange) apply(f core.Effect) {
 	var err error
 	switch f.Kind {
 	case core.Call:
-		x.send(f)
+		x.send(f.Call)
 	case core.SetHeader:
 		err = x.at(f.AtGate, func() error { return proxywasm.ReplaceHttpRequestHeader(f.Name, f.Value) })
 	case core.RemoveHeader:
@@ -207,7 +207,7 @@ func (x *exchange) apply(f core.Effect) {
 	case core.Log:
 		proxywasm.LogWarn("emmer: " + f.Value)
 	case core.Tell:
-		x.plugin.step(f.Event) // of a kind that sends nothing: a Wake runs in the plugin's own callback
+		x.plugin.step(*f.Event) // of a kind that sends nothing: a Wake runs in the plugin's own callback
 	}
 	if err != nil {
 		x.refused(err)
@@ -266,9 +266,9 @@ func (x *exchange) defer1(wait bool, act func() error) {
 	})
 }
 
-func (x *exchange) send(f core.Effect) {
-	tag := f.Tag
-	_, err := proxywasm.DispatchHttpCall(f.Cluster, f.Request.Headers, f.Request.Body, nil, uint32(f.Timeout), func(headers, size, _ int) {
+func (x *exchange) send(c *core.StoreCall) {
+	tag := c.Tag
+	_, err := proxywasm.DispatchHttpCall(c.Cluster, c.Request.Headers, c.Request.Body, nil, uint32(c.Timeout), func(headers, size, _ int) {
 		if x.gone {
 			return
 		}

@@ -191,7 +191,7 @@ func (p *plugin) step(e core.Event) {
 	for _, f := range p.worker.Step(e) {
 		switch f.Kind {
 		case core.Call:
-			p.send(f)
+			p.send(f.Call)
 		case core.Wake:
 			p.later(func() { p.step(core.Event{Kind: core.Flush, Now: now()}) })
 		case core.ShareIf:
@@ -217,9 +217,9 @@ func (p *plugin) step(e core.Event) {
 
 // send sends a call of the worker. Its answer comes back to the plugin, whatever became of the
 // exchange that it is about.
-func (p *plugin) send(f core.Effect) {
-	tag := f.Tag
-	_, err := proxywasm.DispatchHttpCall(f.Cluster, f.Request.Headers, f.Request.Body, nil, uint32(f.Timeout), func(headers, size, _ int) {
+func (p *plugin) send(c *core.StoreCall) {
+	tag := c.Tag
+	_, err := proxywasm.DispatchHttpCall(c.Cluster, c.Request.Headers, c.Request.Body, nil, uint32(c.Timeout), func(headers, size, _ int) {
 		defer p.guard("answer")
 		p.step(core.Event{Kind: core.StoreReply, Now: now(), Tag: tag, Reply: readReply(headers, size)})
 	})

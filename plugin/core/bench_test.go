@@ -1,0 +1,69 @@
+package core
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/emmer-proxy/emmer/bucket"
+	"github.com/emmer-proxy/emmer/plugin/callout"
+	"github.com/emmer-proxy/emmer/plugin/config"
+	"github.com/emmer-proxy/emmer/plugin/dialect"
+	"github.com/emmer-proxy/emmer/plugin/plan"
+)
+
+// BenchmarkExchange is one call with four limits, from its headers to its settlement: what the
+// filter itself computes.
+func BenchmarkExchange(b *testing.B) {
+	text, err := os.ReadFile("../../examples/bench/emmer.json")
+	if err != nil {
+		b.Fatal(err)
+	}
+	c, err := config.Parse([]byte(strings.Replace(string(text), "HOLD", "pair", 1)), func(string) (string, bool) { return "t", true })
+	if err != nil {
+		b.Fatal(err)
+	}
+	body := []byte(`{"model":"gpt-4o","max_tokens":16,"messages":[{"role":"user","content":"` + strings.Repeat("some words of a prompt ", 40) + `"}]}`)
+	answer := []byte(`{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"Hello from the model"},"finish_reason":"stop"}],"usage":{"prompt_tokens":200,"completion_tokens":7,"total_tokens":207}}`)
+	head := plan.Head{Method: "POST", Path: "/v1/chat/completions", Headers: [][2]string{{"authorization", "Bearer k"}, {"content-type", "application/json"}, {"content-length", "1000"}, {"x-tenant", "acme"}, {"user-agent", "bench"}}}
+	b.ReportAllocs()
+	w := NewWorker(c, "tag")
+	const at = bucket.Millis(1_800_000_000_000)
+	n := uint64(0)
+	for b.Loop() {
+		n++
+		s := w.NewStream(n)
+		s.Step(Event{Kind: RequestHeaders, Now: at, GateInVM: true, Head: head})
+		s.Step(Event{Kind: GateHeaders, Now: at})
+		s.Step(Event{Kind: RequestBody, Now: at, End: true, Size: len(body), Body: body})
+		if s.State() != Deciding {
+			b.Fatal(s.State(), s.record)
+		}
+		v := numbers(int64(bucket.Granted), 5000, 65000, 0, 0)
+		for range s.plan.Items {
+			v = append(v, numbers(100)...)
+		}
+		v = append(v, valueOf(s.call.Nonce))
+		for _, f := range s.Step(Event{Kind: StoreReply, Now: at, Reply: callout.Reply{Class: callout.OK, Values: v}}) {
+			if f.Kind == Tell {
+				w.Step(*f.Event)
+			}
+		}
+		s.Step(Event{Kind: ResponseHeaders, Now: at, Response: dialect.ResponseHead{Status: 200, ContentType: "application/json"}})
+		for _, f := range s.Step(Event{Kind: ResponseBody, Now: at, Body: answer, End: true}) {
+			if f.Kind == Tell {
+				w.Step(*f.Event)
+			}
+		}
+		for _, f := range w.Step(Event{Kind: Flush, Now: at}) {
+			if f.Kind == Call {
+				left := numbers(int64(bucket.SettledLive), 5000)
+				for range s.plan.Items {
+					left = append(left, numbers(100)...)
+				}
+				w.Step(Event{Kind: StoreReply, Now: at, Tag: f.Call.Tag, Reply: callout.Reply{Class: callout.OK, Values: append(left, valueOf("s."+s.id))}})
+			}
+		}
+		s.Step(Event{Kind: StreamDone, Now: at})
+	}
+}
