@@ -12,17 +12,18 @@ import (
 
 // Worker is what outlives exchanges in one VM. Streams read its tables; only its Step writes them.
 type Worker struct {
-	config *config.Compiled
-	tag    string // names this worker in ids; random, from the shell
-	layout script.Layout
-	store  callout.Upstash
-	kills  killTable
-	outbox outbox
-	leases leases
-	calls  map[uint64]call // in flight, by tag
-	next   uint64          // tag of the next call
-	drain  bool
-	said   bucket.Millis // when the log last heard of a store fault
+	config  *config.Compiled
+	tag     string // names this worker in ids; random, from the shell
+	layout  script.Layout
+	store   callout.Upstash
+	kills   killTable
+	periods plan.Periods // remembers; a stream that plans may add to it, and nothing depends on it
+	outbox  outbox
+	leases  leases
+	calls   map[uint64]call // in flight, by tag
+	next    uint64          // tag of the next call
+	drain   bool
+	said    bucket.Millis // when the log last heard of a store fault
 }
 
 // call is a call of the Worker in flight.

@@ -29,3 +29,15 @@ func TestABookingInALaterPeriodStatesThatPeriod(t *testing.T) {
 		t.Error("the reserve's own list was changed")
 	}
 }
+
+func TestRememberedPeriodsAreThoseOfTheCalendar(t *testing.T) {
+	l := &config.Limit{Name: "h", Kind: bucket.CalendarWindow, Window: bucket.Calendar{Unit: bucket.Hour, Zone: time.UTC}}
+	periods := new(Periods)
+	const hour = bucket.Millis(3_600_000)
+	start := bucket.Millis(1_700_000_000_000) / hour * hour
+	for _, now := range []bucket.Millis{start, start + 1, start + hour - 1, start + hour, start + 5*hour, start - 1, start} {
+		if got, want := periods.bounds(l, now), l.Window.Bounds(now); got != want {
+			t.Errorf("at %d: %v, want %v", now, got, want)
+		}
+	}
+}
