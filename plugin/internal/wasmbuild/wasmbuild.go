@@ -6,6 +6,7 @@
 package wasmbuild
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -39,13 +40,55 @@ func Altered(t testing.TB, file, text string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	replaced, overlay, path := filepath.Join(dir, "replaced"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "altered.wasm")
-	if err := os.WriteFile(replaced, []byte(text), 0o644); err != nil {
+	return alter(t, root, map[string]string{file: text})
+}
+
+// Change is a piece of a file of the module, which it must have exactly once, and what stands
+// there instead.
+type Change struct{ File, Old, New string }
+
+// Changed is Altered for pieces of files.
+func Changed(t testing.TB, changes ...Change) string {
+	t.Helper()
+	root, err := moduleRoot()
+	if err != nil {
 		t.Fatal(err)
 	}
-	list := fmt.Sprintf(`{"Replace": {%q: %q}}`, filepath.Join(root, filepath.FromSlash(file)), replaced)
-	if err := os.WriteFile(overlay, []byte(list), 0o644); err != nil {
+	texts := map[string]string{}
+	for _, c := range changes {
+		text, ok := texts[c.File]
+		if !ok {
+			b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(c.File)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = string(b)
+		}
+		if n := strings.Count(text, c.Old); n != 1 {
+			t.Fatalf("%s has this %d times, want once:\n%s", c.File, n, c.Old)
+		}
+		texts[c.File] = strings.Replace(text, c.Old, c.New, 1)
+	}
+	return alter(t, root, texts)
+}
+
+func alter(t testing.TB, root string, texts map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	overlay, path := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "altered.wasm")
+	list := map[string]map[string]string{"Replace": {}}
+	for file, text := range texts {
+		replaced := filepath.Join(dir, strings.ReplaceAll(file, "/", "_"))
+		if err := os.WriteFile(replaced, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		list["Replace"][filepath.Join(root, filepath.FromSlash(file))] = replaced
+	}
+	b, err := json.Marshal(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(overlay, b, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := compile(root, path, "-overlay", overlay); err != nil {
