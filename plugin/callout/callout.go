@@ -6,6 +6,7 @@
 package callout
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/emmer-proxy/emmer/bucket/script"
@@ -26,28 +27,62 @@ type Upstash struct {
 
 // Script is the call as EVALSHA, or as EVAL with the script's whole text if full.
 func (u Upstash) Script(c script.Call, full bool) Request {
-	verb, what := "EVALSHA", c.Script.SHA
-	if full {
-		verb, what = "EVAL", c.Script.Text
+	return u.request("/", appendCall(make([]byte, 0, size(c, full)), c, full))
+}
+
+// Pipeline is several calls in one request, done in order; ReadPipeline reads the answer. With full
+// the first call of each script is EVAL, after which the store knows it.
+func (u Upstash) Pipeline(calls []script.Call, full bool) Request {
+	n := 2
+	for _, c := range calls {
+		n += size(c, false) + 1
 	}
-	n := len(what) + 64
+	b := append(make([]byte, 0, n), '[')
+	var sent []*script.Script
+	for i, c := range calls {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		whole := full && !slices.Contains(sent, c.Script)
+		if whole {
+			sent = append(sent, c.Script)
+		}
+		b = appendCall(b, c, whole)
+	}
+	return u.request("/pipeline", append(b, ']'))
+}
+
+func size(c script.Call, full bool) int {
+	n := 128
+	if full {
+		n += len(c.Script.Text) + len(c.Script.Text)/8
+	}
 	for _, k := range c.Keys {
 		n += len(k) + 3
 	}
 	for _, a := range c.Args {
 		n += len(a) + 3
 	}
-	b := make([]byte, 0, n)
+	return n
+}
+
+func appendCall(b []byte, c script.Call, full bool) []byte {
+	verb, what := "EVALSHA", c.Script.SHA
+	if full {
+		verb, what = "EVAL", c.Script.Text
+	}
 	b = appendString(append(b, '['), verb)
 	b = appendString(append(b, ','), what)
-	b = appendString(append(b, ','), strconv.Itoa(len(c.Keys)))
+	b = append(b, `,"`...)
+	b = strconv.AppendInt(b, int64(len(c.Keys)), 10)
+	b = append(b, '"')
 	for _, k := range c.Keys {
 		b = appendString(append(b, ','), k)
 	}
 	for _, a := range c.Args {
 		b = appendString(append(b, ','), a)
 	}
-	return u.request(append(b, ']'))
+	return append(b, ']')
 }
 
 // Command is one plain Redis command.
@@ -59,14 +94,14 @@ func (u Upstash) Command(words ...string) Request {
 		}
 		b = appendString(b, w)
 	}
-	return u.request(append(b, ']'))
+	return u.request("/", append(b, ']'))
 }
 
-func (u Upstash) request(body []byte) Request {
+func (u Upstash) request(path string, body []byte) Request {
 	return Request{
 		Headers: [][2]string{
 			{":method", "POST"},
-			{":path", "/"},
+			{":path", path},
 			{":authority", u.Authority},
 			{"content-type", "application/json"},
 			{"authorization", "Bearer " + u.Token},
@@ -79,18 +114,23 @@ func (u Upstash) request(body []byte) Request {
 // arguments are made of ASCII by the script room.
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
+	from := 0
 	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '"' || c == '\\':
+		c := s[i]
+		if c >= 0x20 && c != '"' && c != '\\' {
+			continue
+		}
+		b = append(b, s[from:i]...)
+		from = i + 1
+		switch c {
+		case '"', '\\':
 			b = append(b, '\\', c)
-		case c == '\n':
+		case '\n':
 			b = append(b, '\\', 'n')
-		case c < 0x20:
+		default:
 			const hex = "0123456789abcdef"
 			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		default:
-			b = append(b, c)
 		}
 	}
-	return append(b, '"')
+	return append(append(b, s[from:]...), '"')
 }

@@ -76,6 +76,49 @@ func TestRepliesAreClassified(t *testing.T) {
 	}
 }
 
+func TestAPipelineIsOneRequestAndOneAnswerForEachCall(t *testing.T) {
+	a, b := &script.Script{Text: "return 1", SHA: "aa"}, &script.Script{Text: "return 2", SHA: "bb"}
+	calls := []script.Call{{Script: a, Keys: []string{"k"}, Args: []string{"1"}}, {Script: a}, {Script: b}}
+	for _, full := range []bool{false, true} {
+		r := Upstash{}.Pipeline(calls, full)
+		var got [][]string
+		if err := json.Unmarshal(r.Body, &got); err != nil || r.Headers[1][1] != "/pipeline" {
+			t.Fatalf("%s to %s: %v", r.Body, r.Headers[1][1], err)
+		}
+		want := [][]string{{"EVALSHA", "aa", "1", "k", "1"}, {"EVALSHA", "aa", "0"}, {"EVALSHA", "bb", "0"}}
+		if full {
+			want[0][0], want[0][1], want[2][0], want[2][1] = "EVAL", a.Text, "EVAL", b.Text
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("full=%v: %q", full, got)
+		}
+	}
+	classes := func(status, body string) (out []Class) {
+		for _, r := range ReadPipeline(status, []byte(body), 2) {
+			out = append(out, r.Class)
+		}
+		return out
+	}
+	for _, c := range []struct {
+		status, body string
+		want         []Class
+	}{
+		{"200", `[{"result":[1,"n"]},{"error":"NOSCRIPT x"}]`, []Class{OK, NoScript}},
+		{"200", ` [ {"error":"READONLY x"} , {"result":1} ] `, []Class{Unavailable, OK}},
+		{"200", `[{"result":1}]`, []Class{Unavailable, Unavailable}},
+		{"200", `[{"result":1},{"result":1},{"result":1}]`, []Class{Unavailable, Unavailable}},
+		{"200", `[{"result":1},7]`, []Class{Unavailable, Unavailable}},
+		{"200", `{"result":1}`, []Class{Unavailable, Unavailable}},
+		{"503", `{"error":"TIMEOUT"}`, []Class{Unavailable, Unavailable}},
+		{"403", `{"error":"FORBIDDEN"}`, []Class{Misconfigured, Misconfigured}},
+		{"", ``, []Class{Unavailable, Unavailable}},
+	} {
+		if got := classes(c.status, c.body); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s %s: got %v, want %v", c.status, c.body, got, c.want)
+		}
+	}
+}
+
 func TestTooManyValuesAreNotAnAnswer(t *testing.T) {
 	body := []byte(`{"result":[0`)
 	for range maxValues {
@@ -93,6 +136,9 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		Read("400", b)
+		if got := ReadPipeline("200", b, 3); len(got) != 3 {
+			t.Fatalf("%d replies", len(got))
+		}
 		got := Read("200", b)
 		if got.Class != OK {
 			return

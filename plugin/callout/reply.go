@@ -45,26 +45,17 @@ var transient = [...]string{"MOVED", "ASK", "CLUSTERDOWN", "LOADING", "MASTERDOW
 func Read(status string, body []byte) Reply {
 	switch status {
 	case "200":
-		v, ok := readResult(body)
-		if !ok {
-			return Reply{Class: Unavailable, Error: "unreadable answer from the store: " + excerpt(body)}
+		r := reader{b: body}
+		if v, ok := r.result(); ok && r.end() {
+			return Reply{Class: OK, Values: v}
 		}
-		return Reply{Class: OK, Values: v}
+		return Reply{Class: Unavailable, Error: "unreadable answer from the store: " + excerpt(body)}
 	case "400":
-		text, ok := readError(body)
-		if !ok {
-			return Reply{Class: Misconfigured, Error: "status 400 from the store: " + excerpt(body)}
+		r := reader{b: body}
+		if text, ok := r.fault(); ok && r.end() {
+			return redisError(text)
 		}
-		word, _, _ := strings.Cut(text, " ")
-		if word == "NOSCRIPT" {
-			return Reply{Class: NoScript, Error: text}
-		}
-		for _, w := range transient {
-			if w == word {
-				return Reply{Class: Unavailable, Error: text}
-			}
-		}
-		return Reply{Class: Misconfigured, Error: text}
+		return Reply{Class: Misconfigured, Error: "status 400 from the store: " + excerpt(body)}
 	case "401", "403", "404", "405", "413":
 		return Reply{Class: Misconfigured, Error: "status " + status + " from the store: " + excerpt(body)}
 	case "":
@@ -73,50 +64,63 @@ func Read(status string, body []byte) Reply {
 	return Reply{Class: Unavailable, Error: "status " + status + " from the store: " + excerpt(body)}
 }
 
+// ReadPipeline classifies the answer to a pipeline of n calls: one Reply for each, in order. An
+// answer to the whole, or one of another length, holds for every call.
+func ReadPipeline(status string, body []byte, n int) []Reply {
+	out := make([]Reply, 0, n)
+	if status == "200" {
+		r := reader{b: body}
+		ok := r.literal("[")
+		for ok && len(out) < n {
+			if len(out) > 0 && !r.literal(",") {
+				break
+			}
+			at := r.i
+			if v, is := r.result(); is {
+				out = append(out, Reply{Class: OK, Values: v})
+				continue
+			}
+			r.i = at
+			text, is := r.fault()
+			if !is {
+				break
+			}
+			out = append(out, redisError(text))
+		}
+		if ok && len(out) == n && r.literal("]") && r.end() {
+			return out
+		}
+		out = out[:0]
+	}
+	whole := Reply{Class: Unavailable, Error: "unreadable answer from the store: " + excerpt(body)}
+	if status != "200" {
+		whole = Read(status, body)
+	}
+	for range n {
+		out = append(out, whole)
+	}
+	return out
+}
+
+// redisError classifies by the first word, which is all that Redis promises.
+func redisError(text string) Reply {
+	word, _, _ := strings.Cut(text, " ")
+	if word == "NOSCRIPT" {
+		return Reply{Class: NoScript, Error: text}
+	}
+	for _, w := range transient {
+		if w == word {
+			return Reply{Class: Unavailable, Error: text}
+		}
+	}
+	return Reply{Class: Misconfigured, Error: text}
+}
+
 func excerpt(b []byte) string {
 	if len(b) > 200 {
 		b = b[:200]
 	}
 	return string(b)
-}
-
-// readResult reads {"result":V} where V is a scalar or a flat array of scalars. Anything else,
-// nesting included, is not an answer of ours.
-func readResult(b []byte) ([]script.Value, bool) {
-	r := reader{b: b}
-	if !r.literal(`{`) || !r.literal(`"result"`) || !r.literal(`:`) {
-		return nil, false
-	}
-	var out []script.Value
-	if r.literal("[") {
-		for !r.literal("]") {
-			if len(out) > 0 && !r.literal(",") {
-				return nil, false
-			}
-			v, ok := r.scalar()
-			if !ok || len(out) == maxValues {
-				return nil, false
-			}
-			out = append(out, v)
-		}
-	} else {
-		v, ok := r.scalar()
-		if !ok {
-			return nil, false
-		}
-		out = append(out, v)
-	}
-	return out, r.literal("}") && r.end()
-}
-
-// readError reads {"error":"…"}.
-func readError(b []byte) (string, bool) {
-	r := reader{b: b}
-	if !r.literal(`{`) || !r.literal(`"error"`) || !r.literal(`:`) {
-		return "", false
-	}
-	s, ok := r.text()
-	return s, ok && r.literal("}") && r.end()
 }
 
 // reader walks a small JSON text without recursion.
@@ -143,6 +147,43 @@ func (r *reader) literal(s string) bool {
 	}
 	r.i += len(s)
 	return true
+}
+
+// result reads {"result":V} where V is a scalar or a flat array of scalars. Anything else, nesting
+// included, is not an answer of ours.
+func (r *reader) result() ([]script.Value, bool) {
+	if !r.literal(`{`) || !r.literal(`"result"`) || !r.literal(`:`) {
+		return nil, false
+	}
+	var out []script.Value
+	if r.literal("[") {
+		for !r.literal("]") {
+			if len(out) > 0 && !r.literal(",") {
+				return nil, false
+			}
+			v, ok := r.scalar()
+			if !ok || len(out) == maxValues {
+				return nil, false
+			}
+			out = append(out, v)
+		}
+	} else {
+		v, ok := r.scalar()
+		if !ok {
+			return nil, false
+		}
+		out = append(out, v)
+	}
+	return out, r.literal("}")
+}
+
+// fault reads {"error":"…"}.
+func (r *reader) fault() (string, bool) {
+	if !r.literal(`{`) || !r.literal(`"error"`) || !r.literal(`:`) {
+		return "", false
+	}
+	s, ok := r.text()
+	return s, ok && r.literal("}")
 }
 
 func (r *reader) scalar() (script.Value, bool) {

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/emmer-proxy/emmer/bucket"
-	"github.com/emmer-proxy/emmer/plugin/callout"
 	"github.com/emmer-proxy/emmer/plugin/config"
 	"github.com/emmer-proxy/emmer/plugin/dialect"
 	"github.com/emmer-proxy/emmer/plugin/plan"
@@ -44,7 +43,7 @@ func BenchmarkExchange(b *testing.B) {
 			v = append(v, numbers(100)...)
 		}
 		v = append(v, valueOf(s.call.Nonce))
-		for _, f := range s.Step(Event{Kind: StoreReply, Now: at, Reply: callout.Reply{Class: callout.OK, Values: v}}) {
+		for _, f := range s.Step(storeReply(at, 0, v)) {
 			if f.Kind == Tell {
 				w.Step(*f.Event)
 			}
@@ -61,7 +60,7 @@ func BenchmarkExchange(b *testing.B) {
 				for range s.plan.Items {
 					left = append(left, numbers(100)...)
 				}
-				w.Step(Event{Kind: StoreReply, Now: at, Tag: f.Call.Tag, Reply: callout.Reply{Class: callout.OK, Values: append(left, valueOf("s."+s.id))}})
+				w.Step(storeReply(at, f.Call.Tag, append(left, valueOf("s."+s.id))))
 			}
 		}
 		s.Step(Event{Kind: StreamDone, Now: at})

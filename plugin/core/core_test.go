@@ -78,7 +78,43 @@ func reply(t *testing.T, s *Stream, outcome bucket.Outcome) Event {
 	if _, err := script.DecodeReserve(s.call, v); err != nil {
 		t.Fatalf("the test's reply is not one: %v", err)
 	}
-	return Event{Kind: StoreReply, Now: 1002, Reply: callout.Reply{Class: callout.OK, Values: v}}
+	return storeReply(1002, 0, v)
+}
+
+// storeReply is the store's answer with a script's values.
+func storeReply(now bucket.Millis, tag uint64, v []script.Value) Event {
+	return Event{Kind: StoreReply, Now: now, Tag: tag, Status: "200", Body: []byte(result(v))}
+}
+
+func result(v []script.Value) string {
+	var b strings.Builder
+	for i, one := range v {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		if one.IsInt {
+			fmt.Fprint(&b, one.Int)
+		} else {
+			fmt.Fprintf(&b, "%q", one.Text)
+		}
+	}
+	return `{"result":[` + b.String() + `]}`
+}
+
+// storeFails is an answer without a result.
+func storeFails(now bucket.Millis, tag uint64, c callout.Class) Event {
+	e := Event{Kind: StoreReply, Now: now, Tag: tag}
+	switch c {
+	case callout.NoScript:
+		e.Status, e.Body = "400", []byte(`{"error":"NOSCRIPT No matching script."}`)
+	case callout.Unsent:
+		e.Kind = StoreUnsent
+	case callout.Misconfigured:
+		e.Status, e.Body = "401", []byte(`{"error":"UNAUTHORIZED"}`)
+	default:
+		e.Status, e.Body = "503", []byte(`{"error":"TIMEOUT"}`)
+	}
+	return e
 }
 
 func numbers(n ...int64) (v []script.Value) {

@@ -8,7 +8,7 @@
 //   - return "stop" from the callback if Hold is among them, "continue" if not;
 //   - answer every Call with exactly one StoreReply or StoreUnsent of the same Tag, unless the
 //     exchange ended first;
-//   - hand every Tell to the Worker, and call the Worker about every 50 ms with a Tick;
+//   - hand every Tell to the Worker, and call the Worker about every 10 ms with a Tick;
 //   - never run two resumes, replies or closes in one callback of the host (the second in a later one),
 //     nor a resume inside a callback of the exchange itself.
 package core
@@ -29,7 +29,7 @@ const (
 	RequestBody                           // Size so far; with End also Body, whole
 	RequestTrailers                       // Body, whole: trailers end a body that had no End
 	GateHeaders                           // the second entry reached its header callback
-	StoreReply                            // Tag, Reply
+	StoreReply                            // Tag, Status, Body
 	StoreUnsent                           // Tag: the host would not send the call
 	ResponseHeaders                       // Response, End
 	ResponseBody                          // Body is this piece, End
@@ -40,7 +40,7 @@ const (
 
 // Events of a Worker, beside StoreReply and StoreUnsent.
 const (
-	Tick         EventKind = iota + 32 // Shared, Version: what the workers share about kill flags
+	Tick         EventKind = iota + 32 // OK: with Shared and Version, what the workers share about kill flags
 	Flush                              // the callback that a Wake asked for
 	Settle                             // Job
 	LeaseTaken                         // Job.ID, Job.Reserved: a granted reservation to keep alive
@@ -59,11 +59,11 @@ type Event struct {
 	GateInVM bool   // a root context of the gate lives in this VM
 	Cluster  string // the store's cluster as a property of this request, where configured so
 	Size     int
-	Body     []byte // valid during Step only
+	Body     []byte // valid during Step only: of a request, an answer or the store's answer
 	Response dialect.ResponseHead
 
-	Tag   uint64
-	Reply callout.Reply
+	Tag    uint64
+	Status string // of the store's answer, empty if it broke off
 
 	Job  *Job
 	Flag KillFlag

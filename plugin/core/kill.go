@@ -107,7 +107,7 @@ func (w *Worker) askKills(fx *effects) {
 	w.call(call{poll: true}, "", w.store.Command("HGETALL", w.layout.Ctl()), fx)
 }
 
-func (w *Worker) onKills(now bucket.Millis, r callout.Reply, fx *effects) {
+func (w *Worker) onKills(r callout.Reply, now bucket.Millis, fx *effects) {
 	if r.Class != callout.OK || len(r.Values)%2 != 0 {
 		// Policy: the flags last known stay in force.
 		fx.count("emmer.kill_poll_failed")

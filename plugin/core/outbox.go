@@ -23,7 +23,7 @@ type outbox struct {
 
 const (
 	outboxCap    = 8192 // jobs; some 300 bytes each with two limits
-	outboxFlight = 32   // calls at a time, so that a slow store is not flooded
+	outboxFlight = 128  // under way at a time, so that a slow store is not flooded
 
 	retryFirst bucket.Millis = 100
 	retryMost  bucket.Millis = 5000
@@ -40,19 +40,19 @@ func (o *outbox) put(j *Job, now bucket.Millis) bool {
 	return true
 }
 
-// due takes the next job to send, or nil.
-func (o *outbox) due(now bucket.Millis) *Job {
+// due takes the next job to send, or nil; unless any, only one for the given cluster.
+func (o *outbox) due(now bucket.Millis, cluster string, any bool) *Job {
 	if o.flight >= outboxFlight {
 		return nil
 	}
 	for i, j := range o.waiting {
-		if j.at <= now {
+		if j.at <= now && (any || j.Cluster == cluster) {
 			o.waiting = append(o.waiting[:i], o.waiting[i+1:]...)
 			o.flight++
 			return j
 		}
 	}
-	if len(o.ready) == 0 {
+	if len(o.ready) == 0 || !any && o.ready[0].Cluster != cluster {
 		return nil
 	}
 	j := o.ready[0]
@@ -62,7 +62,8 @@ func (o *outbox) due(now bucket.Millis) *Job {
 	return j
 }
 
-func (o *outbox) done(*Job) { o.flight-- }
+// done ends a job that was under way.
+func (o *outbox) done() { o.flight-- }
 
 // retry puts a job in flight back to be sent later, with doubling pauses. False: it is older than
 // most and was given up.

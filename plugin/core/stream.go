@@ -295,8 +295,10 @@ func (s *Stream) onStore(e *Event, fx *effects) {
 		return
 	}
 	s.asking = false
-	reply := e.Reply
-	if e.Kind == StoreUnsent {
+	var reply callout.Reply
+	if e.Kind == StoreReply {
+		reply = callout.Read(e.Status, e.Body)
+	} else {
 		reply = callout.Reply{Class: callout.Unsent, Error: "the host did not send the call to cluster " + s.cluster + ": it is unknown, has no healthy host or is full"}
 		s.reserved = s.full // after NOSCRIPT nothing was done either, but a cancel costs little
 	}

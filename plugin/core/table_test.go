@@ -71,8 +71,8 @@ func TestEveryPairOfStateAndEvent(t *testing.T) {
 			bodyEvent(chat),
 			{Kind: RequestTrailers, Now: 1001, Body: []byte(chat), End: true},
 			{Kind: GateHeaders, Now: 1001},
-			{Kind: StoreReply, Now: 1002, Reply: callout.Reply{Class: callout.NoScript}},
-			{Kind: StoreReply, Now: 1002, Reply: callout.Reply{Class: callout.Unavailable}},
+			storeFails(1002, 0, callout.NoScript),
+			storeFails(1002, 0, callout.Unavailable),
 			{Kind: StoreUnsent, Now: 1002},
 			responseEvent(),
 			{Kind: ResponseBody, Now: 1200, Body: []byte(answer)},
@@ -98,9 +98,10 @@ func TestEveryPairOfStateAndEvent(t *testing.T) {
 					name += "/end"
 				}
 				if e.Kind == StoreReply {
-					name += "/" + e.Reply.Class.String()
-					if len(e.Reply.Values) > 0 {
-						name += fmt.Sprintf("(%d)", e.Reply.Values[0].Int)
+					r := callout.Read(e.Status, e.Body)
+					name += "/" + r.Class.String()
+					if len(r.Values) > 0 {
+						name += fmt.Sprintf("(%d)", r.Values[0].Int)
 					}
 				}
 				fx := s.Step(e)
@@ -189,10 +190,11 @@ func TestRandomEventsKeepThePromises(t *testing.T) {
 				if s.call.Script == nil {
 					continue
 				}
-				e = reply(t, s, bucket.Outcome(1+r.Intn(6)))
-				granted = granted || s.State() == Deciding && s.asking && bucket.Outcome(e.Reply.Values[0].Int) <= bucket.Replayed
+				outcome := bucket.Outcome(1 + r.Intn(6))
+				e = reply(t, s, outcome)
+				granted = granted || s.State() == Deciding && s.asking && outcome <= bucket.Replayed
 			case 7:
-				e = Event{Kind: StoreReply, Now: 1002, Reply: callout.Reply{Class: callout.Class(1 + r.Intn(5)), Error: "x"}}
+				e = storeFails(1002, 0, callout.Class(1+r.Intn(5)))
 			case 8:
 				e = Event{Kind: StoreUnsent, Now: 1002}
 			case 9:

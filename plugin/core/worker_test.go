@@ -38,11 +38,7 @@ func TestASettlementIsRepeatedUntilTheStoreConfirmsIt(t *testing.T) {
 		t.Fatalf("flush sent %d calls", len(sent))
 	}
 	for i, failure := range []callout.Class{callout.Unavailable, callout.Misconfigured, callout.Unsent} {
-		e := Event{Kind: StoreReply, Now: now, Tag: sent[0].Tag, Reply: callout.Reply{Class: failure, Error: "x"}}
-		if failure == callout.Unsent {
-			e = Event{Kind: StoreUnsent, Now: now, Tag: sent[0].Tag}
-		}
-		w.Step(e)
+		w.Step(storeFails(now, sent[0].Tag, failure))
 		if got := callsOf(w.Step(Event{Kind: Tick, Now: now + 50})); len(got) != 0 {
 			t.Fatalf("try %d: repeated at once", i)
 		}
@@ -52,16 +48,16 @@ func TestASettlementIsRepeatedUntilTheStoreConfirmsIt(t *testing.T) {
 		}
 	}
 	// A forgotten script is sent whole, at once.
-	again := callsOf(w.Step(Event{Kind: StoreReply, Now: now, Tag: sent[0].Tag, Reply: callout.Reply{Class: callout.NoScript}}))
+	again := callsOf(w.Step(storeFails(now, sent[0].Tag, callout.NoScript)))
 	if len(again) != 1 || !strings.Contains(string(again[0].Request.Body[:8]), `"EVAL"`) {
 		t.Fatalf("after NOSCRIPT: %d calls", len(again))
 	}
-	w.Step(Event{Kind: StoreReply, Now: now, Tag: again[0].Tag, Reply: callout.Reply{Class: callout.OK, Values: done("s.a", int64(bucket.SettledLive), 9000, 7)}})
+	w.Step(storeReply(now, again[0].Tag, done("s.a", int64(bucket.SettledLive), 9000, 7)))
 	if !w.outbox.empty() {
 		t.Error("the confirmed settlement is still in the outbox")
 	}
 	// A late duplicate of the answer changes nothing.
-	if fx := w.Step(Event{Kind: StoreReply, Now: now, Tag: again[0].Tag, Reply: callout.Reply{Class: callout.OK}}); len(fx) != 0 {
+	if fx := w.Step(storeFails(now, again[0].Tag, callout.OK)); len(fx) != 0 {
 		t.Errorf("a duplicate answer did %s", kinds(fx))
 	}
 }
@@ -88,8 +84,43 @@ func TestTheOutboxIsBounded(t *testing.T) {
 	if dropped != 10 {
 		t.Errorf("dropped %d, want 10", dropped)
 	}
-	if n := len(callsOf(w.Step(Event{Kind: Flush, Now: 0}))); n != outboxFlight {
-		t.Errorf("%d calls at a time, want %d", n, outboxFlight)
+	if n := len(callsOf(w.Step(Event{Kind: Flush, Now: 0}))); n != outboxFlight/batchMost {
+		t.Errorf("%d calls at a time, want %d", n, outboxFlight/batchMost)
+	}
+}
+
+// TestSettlementsInACrowdShareACall settles three calls at once; the store has forgotten the script,
+// refuses one for now and confirms the others.
+func TestSettlementsInACrowdShareACall(t *testing.T) {
+	w := newWorker(t, "flag", "closed")
+	if got := kinds(w.Step(Event{Kind: Settle, Now: 1000, Job: job(w, "a")})); got != "wake" {
+		t.Errorf("the first one: %q, want it sent at once", got)
+	}
+	first := callsOf(w.Step(Event{Kind: Flush, Now: 1000}))
+	w.Step(storeReply(1001, first[0].Tag, done("s.a", int64(bucket.SettledLive), 9000, 7)))
+	for _, id := range []string{"b", "c", "d"} {
+		if got := kinds(w.Step(Event{Kind: Settle, Now: 1002, Job: job(w, id)})); got != "" {
+			t.Errorf("one soon after: %q, want it to wait for the tick", got)
+		}
+	}
+	calls := callsOf(w.Step(Event{Kind: Tick, Now: 1010}))
+	if len(calls) != 1 || calls[0].Request.Headers[1][1] != "/pipeline" {
+		t.Fatalf("%d calls", len(calls))
+	}
+	forgotten := `{"error":"NOSCRIPT x"}`
+	again := callsOf(w.Step(Event{Kind: StoreReply, Now: 1011, Tag: calls[0].Tag, Status: "200", Body: []byte("[" + forgotten + "," + forgotten + "," + forgotten + "]")}))
+	if len(again) != 1 || !strings.HasPrefix(string(again[0].Request.Body), `[["EVAL",`) {
+		t.Fatalf("after NOSCRIPT: %d calls", len(again))
+	}
+	ok := func(id string) string { return result(done("s."+id, int64(bucket.SettledLive), 9000, 7)) }
+	w.Step(Event{Kind: StoreReply, Now: 1012, Tag: again[0].Tag, Status: "200", Body: []byte("[" + ok("b") + `,{"error":"LOADING x"},` + ok("d") + "]")})
+	last := callsOf(w.Step(Event{Kind: Tick, Now: 1200}))
+	if len(last) != 1 || !strings.Contains(string(last[0].Request.Body), `"s.c"`) {
+		t.Fatalf("the one that was not confirmed: %d calls", len(last))
+	}
+	w.Step(storeReply(1201, last[0].Tag, done("s.c", int64(bucket.SettledLive), 9000, 7)))
+	if !w.outbox.empty() {
+		t.Error("something is left in the outbox")
 	}
 }
 
@@ -100,7 +131,7 @@ func TestShutdownDrainsTheOutboxFirst(t *testing.T) {
 	if got := kinds(fx); got != "call" {
 		t.Fatalf("shutdown: %q", got)
 	}
-	fx = w.Step(Event{Kind: StoreReply, Now: 2, Tag: callsOf(fx)[0].Tag, Reply: callout.Reply{Class: callout.OK, Values: done("s.a", int64(bucket.SettledLive), 9000, 7)}})
+	fx = w.Step(storeReply(2, callsOf(fx)[0].Tag, done("s.a", int64(bucket.SettledLive), 9000, 7)))
 	if got := kinds(fx); got != "drained" {
 		t.Errorf("after the last answer: %q", got)
 	}
@@ -115,7 +146,7 @@ func TestLongExchangesKeepTheirLease(t *testing.T) {
 	w.Step(Event{Kind: LeaseTaken, Now: 0, Job: job(w, "a")})
 	w.Step(Event{Kind: LeaseTaken, Now: 10, Job: job(w, "b")})
 	w.Step(Event{Kind: Settle, Now: 20, Job: job(w, "b")})
-	w.Step(Event{Kind: StoreReply, Tag: callsOf(w.Step(Event{Kind: Flush, Now: 20}))[0].Tag, Reply: callout.Reply{Class: callout.OK, Values: done("s.b", int64(bucket.SettledLive), 9000, 7)}})
+	w.Step(storeReply(20, callsOf(w.Step(Event{Kind: Flush, Now: 20}))[0].Tag, done("s.b", int64(bucket.SettledLive), 9000, 7)))
 	if got := settles(callsOf(w.Step(Event{Kind: Tick, Now: half - 1}))); len(got) != 0 {
 		t.Fatal("renewed before half the lease")
 	}
@@ -124,18 +155,18 @@ func TestLongExchangesKeepTheirLease(t *testing.T) {
 		t.Fatalf("%d renewals, want one, of a", len(sent))
 	}
 	// The store is away: it is asked again well before the lease ends.
-	w.Step(Event{Kind: StoreReply, Now: half + 20, Tag: sent[0].Tag, Reply: callout.Reply{Class: callout.Unavailable}})
+	w.Step(storeFails(half+20, sent[0].Tag, callout.Unavailable))
 	sent = settles(callsOf(w.Step(Event{Kind: Tick, Now: half + 20 + half/4})))
 	if len(sent) != 1 {
 		t.Fatalf("%d renewals after a failed one", len(sent))
 	}
-	w.Step(Event{Kind: StoreReply, Now: half + half/2, Tag: sent[0].Tag, Reply: callout.Reply{Class: callout.OK, Values: done("n.a", int64(bucket.Renewed), 9000, 70000)}})
+	w.Step(storeReply(half+half/2, sent[0].Tag, done("n.a", int64(bucket.Renewed), 9000, 70000)))
 	sent = settles(callsOf(w.Step(Event{Kind: Tick, Now: 3 * half})))
 	if len(sent) != 1 {
 		t.Fatalf("%d renewals in the next half", len(sent))
 	}
 	w.Step(Event{Kind: Settle, Now: 3 * half, Job: job(w, "a")})
-	w.Step(Event{Kind: StoreReply, Now: 3 * half, Tag: sent[0].Tag, Reply: callout.Reply{Class: callout.OK, Values: done("n.a", int64(bucket.RenewSettled), 9000, 0)}})
+	w.Step(storeReply(3*half, sent[0].Tag, done("n.a", int64(bucket.RenewSettled), 9000, 0)))
 	for _, f := range settles(callsOf(w.Step(Event{Kind: Tick, Now: 9 * half}))) {
 		if strings.Contains(string(f.Request.Body), "n.a") {
 			t.Error("renewed after the end")
@@ -145,7 +176,7 @@ func TestLongExchangesKeepTheirLease(t *testing.T) {
 
 func TestKillFlagsReachEveryWorkerThroughOnePoll(t *testing.T) {
 	a, b := newWorker(t, "flag", "closed"), newWorker(t, "flag", "closed")
-	fx := a.Step(Event{Kind: Tick, Now: 10_000})
+	fx := a.Step(Event{Kind: Tick, Now: 10_000, OK: true})
 	if got := kinds(fx); got != "share-if" {
 		t.Fatalf("first tick: %q", got)
 	}
@@ -155,16 +186,15 @@ func TestKillFlagsReachEveryWorkerThroughOnePoll(t *testing.T) {
 		t.Fatal("the worker that stored the time first must ask the store")
 	}
 	// The other worker sees the fresh time and stays quiet.
-	if got := kinds(b.Step(Event{Kind: Tick, Now: 10_050, Shared: lease.Body, Version: 2})); got != "" {
+	if got := kinds(b.Step(Event{Kind: Tick, Now: 10_050, OK: true, Shared: lease.Body, Version: 2})); got != "" {
 		t.Fatalf("the other worker did %q", got)
 	}
 	value := script.KillValue(20_000, "ann", "fire")
-	fx = a.Step(Event{Kind: StoreReply, Now: 10_060, Tag: callsOf(fx)[0].Tag, Reply: callout.Reply{Class: callout.OK,
-		Values: []script.Value{{Text: "key:k"}, {Text: value}}}})
+	fx = a.Step(storeReply(10_060, callsOf(fx)[0].Tag, []script.Value{{Text: "key:k"}, {Text: value}}))
 	if got := kinds(fx); got != "share" {
 		t.Fatalf("after the answer: %q", got)
 	}
-	b.Step(Event{Kind: Tick, Now: 10_100, Shared: fx[0].Body, Version: 3})
+	b.Step(Event{Kind: Tick, Now: 10_100, OK: true, Shared: fx[0].Body, Version: 3})
 	for name, w := range map[string]*Worker{"asker": a, "other": b} {
 		s := w.NewStream(1)
 		fx := s.Step(headersEvent(false))

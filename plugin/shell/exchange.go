@@ -6,7 +6,6 @@ import (
 	"github.com/proxy-wasm/proxy-wasm-go-sdk/proxywasm"
 	"github.com/proxy-wasm/proxy-wasm-go-sdk/proxywasm/types"
 
-	"github.com/emmer-proxy/emmer/plugin/callout"
 	"github.com/emmer-proxy/emmer/plugin/config"
 	"github.com/emmer-proxy/emmer/plugin/core"
 	"github.com/emmer-proxy/emmer/plugin/dialect"
@@ -275,7 +274,8 @@ func (x *exchange) send(c *core.StoreCall) {
 		x.enter(false)
 		var ignored types.Action
 		defer x.guard("answer of the store", &ignored)
-		x.step(core.Event{Kind: core.StoreReply, Now: now(), Tag: tag, Reply: readReply(headers, size)})
+		status, body := readReply(headers, size)
+		x.step(core.Event{Kind: core.StoreReply, Now: now(), Tag: tag, Status: status, Body: body})
 	})
 	if err != nil {
 		x.step(core.Event{Kind: core.StoreUnsent, Now: now(), Tag: tag})
@@ -283,22 +283,20 @@ func (x *exchange) send(c *core.StoreCall) {
 }
 
 // readReply reads the answer of a call inside its callback. Without headers it broke off.
-func readReply(headers, size int) callout.Reply {
+func readReply(headers, size int) (status string, body []byte) {
 	if headers == 0 {
-		return callout.Read("", nil)
+		return "", nil
 	}
-	var code string
 	pairs, _ := proxywasm.GetHttpCallResponseHeaders()
 	for _, kv := range pairs {
 		if kv[0] == ":status" {
-			code = kv[1]
+			status = kv[1]
 		}
 	}
-	var body []byte
 	if size > 0 {
 		body, _ = proxywasm.GetHttpCallResponseBody(0, size)
 	}
-	return callout.Read(code, body)
+	return status, body
 }
 
 // guard keeps a fault in one exchange from killing the VM, and leaves nothing parked: the core

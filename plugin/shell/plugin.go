@@ -35,7 +35,7 @@ const (
 )
 
 // tickMillis is how often the worker is called. Envoy's timers are no finer than some 4 ms.
-const tickMillis = 50
+const tickMillis = 10
 
 // Register makes the module answer to the host.
 func Register() { proxywasm.SetVMContext(&machine{}) }
@@ -134,8 +134,11 @@ func (p *plugin) OnTick() {
 		return
 	}
 	e := core.Event{Kind: core.Tick, Now: now()}
-	if data, version, err := proxywasm.GetSharedData(p.worker.SharedName()); err == nil {
-		e.Shared, e.Version = data, version
+	if p.worker.WantsShared(e.Now) {
+		e.OK = true
+		if data, version, err := proxywasm.GetSharedData(p.worker.SharedName()); err == nil {
+			e.Shared, e.Version = data, version
+		}
 	}
 	p.step(e)
 }
@@ -221,7 +224,8 @@ func (p *plugin) send(c *core.StoreCall) {
 	tag := c.Tag
 	_, err := proxywasm.DispatchHttpCall(c.Cluster, c.Request.Headers, c.Request.Body, nil, uint32(c.Timeout), func(headers, size, _ int) {
 		defer p.guard("answer")
-		p.step(core.Event{Kind: core.StoreReply, Now: now(), Tag: tag, Reply: readReply(headers, size)})
+		status, body := readReply(headers, size)
+		p.step(core.Event{Kind: core.StoreReply, Now: now(), Tag: tag, Status: status, Body: body})
 	})
 	if err != nil {
 		p.step(core.Event{Kind: core.StoreUnsent, Now: now(), Tag: tag})
