@@ -99,17 +99,19 @@ func (l Layout) items(c Call, items []bucket.Item) (Call, error) {
 	c.Items = len(items)
 	for i, item := range items {
 		lim := item.Limit
-		at := "items[" + strconv.Itoa(i) + "]."
+		fault := func(text string) (Call, error) {
+			return Call{}, errors.New("items[" + strconv.Itoa(i) + "]." + text)
+		}
 		if err := lim.Check(); err != nil {
-			return Call{}, errors.New(at + err.Error())
+			return fault(err.Error())
 		}
 		if item.Amount < 0 || item.Amount > bucket.MaxAmount {
-			return Call{}, errors.New(at + "amount: " + decimal(int64(item.Amount)) + " is not between 0 and 2^53-1")
+			return fault("amount: " + decimal(int64(item.Amount)) + " is not between 0 and 2^53-1")
 		}
 		key := l.Limit(lim)
 		for _, other := range c.Keys {
 			if other == key {
-				return Call{}, errors.New(at + "name: " + strconv.Quote(lim.Name) + " stands twice for the same entity")
+				return fault("name: " + strconv.Quote(lim.Name) + " stands twice for the same entity")
 			}
 		}
 		c.Keys = append(c.Keys, key)

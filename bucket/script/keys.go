@@ -52,23 +52,24 @@ func plain(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.' || c == '-'
 }
 
-func (l Layout) prefix() string {
-	tag := l.Tag
-	if tag == "" {
-		tag = "g"
+func (l Layout) tag() string {
+	if l.Tag == "" {
+		return "g"
 	}
-	return part(l.Namespace) + ":1:{" + part(tag) + "}:"
+	return part(l.Tag)
 }
 
 // Ctl is the key of the kill flags.
-func (l Layout) Ctl() string { return l.prefix() + "ctl" }
+func (l Layout) Ctl() string { return part(l.Namespace) + ":1:{" + l.tag() + "}:ctl" }
 
 // Record is the key of a reservation.
-func (l Layout) Record(id string) string { return l.prefix() + "r:" + part(id) }
+func (l Layout) Record(id string) string {
+	return part(l.Namespace) + ":1:{" + l.tag() + "}:r:" + part(id)
+}
 
 // Limit is the key of a limit's state. It holds no amount and no date.
 func (l Layout) Limit(lim bucket.Limit) string {
-	return l.prefix() + "l:" + part(lim.Name) + ":" + kindLetter(lim.Kind) + ":" + part(lim.Period) + ":" + part(lim.Entity)
+	return part(l.Namespace) + ":1:{" + l.tag() + "}:l:" + part(lim.Name) + ":" + kindLetter(lim.Kind) + ":" + part(lim.Period) + ":" + part(lim.Entity)
 }
 
 func kindLetter(k bucket.Kind) string {

@@ -176,5 +176,3 @@ func jobOf(t *testing.T, fx []Effect) *Job {
 	}
 	return nil
 }
-
-func valueOf(text string) script.Value { return script.Value{Text: text} }

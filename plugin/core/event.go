@@ -123,12 +123,7 @@ type StoreCall struct {
 // effects collects what one step asks for.
 type effects []Effect
 
-func (f *effects) add(e Effect) {
-	if *f == nil {
-		*f = make(effects, 0, 6) // what most steps need at most
-	}
-	*f = append(*f, e)
-}
+func (f *effects) add(e Effect) { *f = append(*f, e) }
 
 func (f *effects) count(name string)    { f.add(Effect{Kind: Count, Name: name, N: 1}) }
 func (f *effects) log(text string)      { f.add(Effect{Kind: Log, Value: text}) }

@@ -72,7 +72,7 @@ func (s *Stream) State() State { return s.state }
 
 // Step takes one event and says what is to be done.
 func (s *Stream) Step(event Event) []Effect {
-	var fx effects
+	fx := s.w.lend()
 	e := &event
 	switch e.Kind {
 	case RequestHeaders:

@@ -26,6 +26,7 @@ type Worker struct {
 	said    bucket.Millis // when the log last heard of a store fault
 	sent    bucket.Millis // when the outbox last sent something
 	looked  bucket.Millis // when the shared data was last read
+	spare   [][]Effect    // to be used again; as many as steps were ever nested
 }
 
 // call is a call of the Worker in flight: settlements, or one renewal, or a poll.
@@ -77,9 +78,28 @@ func (w *Worker) WantsShared(now bucket.Millis) bool {
 // SharedName is the name of the shared data that this worker's kill flags are kept under.
 func (w *Worker) SharedName() string { return "emmer.kills." + w.config.Store.Namespace }
 
+// Recycle gives back what a Step of this worker or of one of its streams returned, once it was
+// applied; the next Step may use its memory. Nothing breaks where it is not called.
+func (w *Worker) Recycle(fx []Effect) {
+	if cap(fx) > 0 && cap(fx) <= 64 {
+		clear(fx)
+		w.spare = append(w.spare, fx[:0])
+	}
+}
+
+func (w *Worker) lend() effects {
+	n := len(w.spare)
+	if n == 0 {
+		return nil
+	}
+	fx := w.spare[n-1]
+	w.spare = w.spare[:n-1]
+	return fx
+}
+
 // Step takes one event and says what is to be done.
 func (w *Worker) Step(event Event) []Effect {
-	var fx effects
+	fx := w.lend()
 	e := &event
 	switch e.Kind {
 	case Settle:

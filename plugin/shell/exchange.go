@@ -169,13 +169,15 @@ func (x *exchange) OnHttpStreamDone() {
 // step gives an event to the stream, applies what it asks for, and says what the callback returns.
 func (x *exchange) step(e core.Event) types.Action {
 	action := types.ActionContinue
-	for _, f := range x.stream.Step(e) {
-		if f.Kind == core.Hold {
+	fx := x.stream.Step(e)
+	for i := range fx {
+		if fx[i].Kind == core.Hold {
 			action = types.ActionPause
 			continue
 		}
-		x.apply(f)
+		x.apply(fx[i])
 	}
+	x.plugin.worker.Recycle(fx)
 	return action
 }
 

@@ -191,7 +191,8 @@ func (p *plugin) OnPluginDone() bool {
 // step gives an event to the worker and applies what it asks for. Events that make it send calls
 // (Tick, Flush, answers, Shutdown) must come in a callback of the plugin itself.
 func (p *plugin) step(e core.Event) {
-	for _, f := range p.worker.Step(e) {
+	fx := p.worker.Step(e)
+	for _, f := range fx {
 		switch f.Kind {
 		case core.Call:
 			p.send(f.Call)
@@ -216,6 +217,7 @@ func (p *plugin) step(e core.Event) {
 			p.idle = true
 		}
 	}
+	p.worker.Recycle(fx)
 }
 
 // send sends a call of the worker. Its answer comes back to the plugin, whatever became of the
