@@ -311,13 +311,19 @@ func (x *exchange) guard(where string, action *types.Action) {
 	proxywasm.LogCritical("emmer: fault in " + where + ": " + describe(e))
 	defer func() {
 		if e := recover(); e != nil {
+			x.plugin.vm.counters.add("emmer.recovered", 1)
 			proxywasm.LogCritical("emmer: fault while answering a fault: " + describe(e))
 		}
-		// The core meant to answer and the fault came before it was done.
-		if x.stream.State() == core.Refused && !x.said && !x.gone {
+		// The core did not come to answer, or its answer was not sent: what may still be parked here
+		// must neither wait for ever nor go on undecided.
+		switch x.stream.State() {
+		case core.Fresh, core.Reading, core.Deciding, core.Forwarded, core.Refused:
+			if x.said || x.gone {
+				return
+			}
 			x.said = true
-			_ = proxywasm.SendHttpResponse(500, nil, nil, -1)
 			*action = types.ActionPause
+			x.defer1(false, func() error { return proxywasm.SendHttpResponse(500, nil, nil, -1) })
 		}
 	}()
 	*action = x.step(core.Event{Kind: core.Recovered, Now: now()})
