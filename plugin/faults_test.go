@@ -1,0 +1,77 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/emmer-proxy/emmer/bucket/buckettest"
+	"github.com/emmer-proxy/emmer/hostsim/scenario"
+	"github.com/emmer-proxy/emmer/plugin/internal/wasmbuild"
+)
+
+const coreResponse = "plugin/core/response.go"
+
+// faulty is the filter with faults built in: where a callback trips over the key that it has for a
+// name, once for each exchange. The key "twice" also trips what catches the first fault.
+func faulty(t *testing.T) string {
+	return wasmbuild.Changed(t,
+		in(coreStream, "// State is where the exchange stands.\n", `// Trip is a fault.
+func (s *Stream) Trip(where string) {
+	if len(s.caller.Values) > 0 && s.caller.Values[0] == where && !s.tripped {
+		s.tripped = true
+		var none *Stream
+		none.state = Closed
+	}
+}
+
+// State is where the exchange stands.
+`),
+		in(coreStream, "	settled bool\n", "	settled bool\n	tripped bool\n"),
+		in(coreStream, "	s.caller = who\n", "	s.caller = who\n	s.Trip(\"headers\")\n"),
+		in(coreStream, "	if len(body) == 0 {\n", "	s.Trip(\"body\")\n	s.Trip(\"twice\")\n	if len(body) == 0 {\n"),
+		in(coreStream, "	s.ask(false, c.Store.Timeout, fx)\n", "	s.ask(false, c.Store.Timeout, fx)\n	s.Trip(\"asked\")\n"),
+		in(coreStream, "	if !s.asking {\n", "	s.Trip(\"reply\")\n	if !s.asking {\n"),
+		in(coreStream, "		s.grant(false, fx)\n	case bucket.Settled:", "		s.Trip(\"granted\")\n		s.grant(false, fx)\n	case bucket.Settled:"),
+		in(coreStream, "	fx.count(\"emmer.granted\")\n", "	fx.count(\"emmer.granted\")\n	s.Trip(\"grant\")\n"),
+		in(coreStream, "func (s *Stream) onGateHeaders(fx *effects) {\n", "func (s *Stream) onGateHeaders(fx *effects) {\n	s.Trip(\"gate\")\n"),
+		in(coreStream, "	fx.count(\"emmer.recovered\")\n", "	fx.count(\"emmer.recovered\")\n	if len(s.caller.Values) > 0 && s.caller.Values[0] == \"twice\" {\n		panic(\"twice\")\n	}\n"),
+		in(coreResponse, "	s.state = Responding\n", "	s.Trip(\"response\")\n	s.state = Responding\n"),
+		in(coreResponse, "		s.meter.Write(e.Body)\n", "		s.meter.Write(e.Body)\n		s.Trip(\"chunk\")\n"),
+		in(coreResponse, "func (s *Stream) onDone(e *Event, fx *effects) {\n", "func (s *Stream) onDone(e *Event, fx *effects) {\n	s.Trip(\"done\")\n"),
+		in(shellExchange, "		x.step(core.Event{Kind: core.StoreUnsent, Now: now(), Tag: tag})\n	}\n", "		x.step(core.Event{Kind: core.StoreUnsent, Now: now(), Tag: tag})\n	}\n	x.stream.Trip(\"sent\")\n"),
+		in(shellExchange, "		defer x.guard(\"later\", &ignored)\n", "		defer x.guard(\"later\", &ignored)\n		x.stream.Trip(\"later\")\n"),
+	)
+}
+
+// TestFaultsOfTheFilter lets the filter panic in every callback, on both hosts.
+func TestFaultsOfTheFilter(t *testing.T) {
+	modes := scenario.EmmerModes()
+	modes["gate-only"] = modes["pair"][1:]
+	onBothHosts(t, scenario.Options{
+		Files: []string{filepath.Join("testdata", "faults", "*.txtar")}, Wasm: faulty(t), Modes: modes,
+	})
+}
+
+// TestChainWithoutGate runs chains that lack their second entry. They have VMs of their own: it is
+// in its VM that an entry looks for a gate.
+func TestChainWithoutGate(t *testing.T) {
+	onBothHosts(t, scenario.Options{
+		Files: []string{filepath.Join("testdata", "chains", "*.txtar")}, Wasm: wasmbuild.Path(t),
+		Modes: map[string][]scenario.Entry{"entry-only": scenario.EmmerModes()["pair"][:1]},
+	})
+}
+
+func onBothHosts(t *testing.T, o scenario.Options) {
+	o.Probes, o.Update = probes(), *update
+	o.CompilationCache = filepath.Join("..", ".cache", "wazero")
+	t.Run(scenario.GatewayHostsim, func(t *testing.T) {
+		o := o
+		o.Gateway = scenario.GatewayHostsim
+		scenario.RunAll(t, o)
+	})
+	t.Run(scenario.GatewayEnvoy, func(t *testing.T) {
+		o := o
+		o.Gateway, o.Redis = scenario.GatewayEnvoy, buckettest.StartRedis(t)
+		scenario.RunAll(t, o)
+	})
+}
