@@ -43,7 +43,6 @@ type Stream struct {
 	kept     bool // this entry holds the body, or the headers of a bodiless request
 	bodiless bool
 	hadSize  bool // the client sent content-length, which was removed
-	sent     bool // headers went to the router: edits are over
 	edits    [][2]string
 	edited   []byte // the body to send instead, until the grant
 
