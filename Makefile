@@ -56,11 +56,11 @@ lint: ## staticcheck, at the version pinned in go.mod
 
 .PHONY: lattice
 lattice: ## who may import whom, what the pure rooms may do, which words files may hold
-	go test -count=1 -run 'Lattice|Pure|Words' ./internal/policy
+	go test -count=1 -run 'Lattice|Pure|Words' ./plugin/internal/policy
 
 .PHONY: licences
 licences: ## every dependency's licence is permissive, every data file of others has its notice
-	go test -count=1 -run 'Licences|Notices' ./internal/policy
+	go test -count=1 -run 'Licences|Notices' ./plugin/internal/policy
 
 .PHONY: test-envoy
 test-envoy: tools ## only the tests that run a real Envoy

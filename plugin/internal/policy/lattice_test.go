@@ -47,7 +47,7 @@ const lattice = `
 
 	hostsim/scenario, bucket/script, plugin/plan, plugin/callout, yaml < examples/...;
 
-	NONE < internal/policy, plugin/internal/wasmbuild;
+	NONE < plugin/internal/policy, plugin/internal/wasmbuild;
 	# Generators and fits, run by hand.
 	tokenizer/bpe, tokenizer/approx < tokenizer/internal/...;
 	NONE < plugin/config/zone/internal/...;
@@ -228,7 +228,7 @@ func goList(t *testing.T, env []string, args ...string) []listed {
 // root is the directory of go.mod, two above this package.
 func root(t *testing.T) string {
 	t.Helper()
-	dir, err := filepath.Abs("../..")
+	dir, err := filepath.Abs("../../..")
 	if err != nil {
 		t.Fatal(err)
 	}
