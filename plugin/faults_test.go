@@ -45,6 +45,7 @@ func (s *Stream) Trip(where string) {
 
 // TestFaultsOfTheFilter lets the filter panic in every callback, on both hosts.
 func TestFaultsOfTheFilter(t *testing.T) {
+	t.Parallel()
 	modes := scenario.EmmerModes()
 	modes["gate-only"] = modes["pair"][1:]
 	onBothHosts(t, scenario.Options{
@@ -55,6 +56,7 @@ func TestFaultsOfTheFilter(t *testing.T) {
 // TestChainWithoutGate runs chains that lack their second entry. They have VMs of their own: it is
 // in its VM that an entry looks for a gate.
 func TestChainWithoutGate(t *testing.T) {
+	t.Parallel()
 	onBothHosts(t, scenario.Options{
 		Files: []string{filepath.Join("testdata", "chains", "*.txtar")}, Wasm: wasmbuild.Path(t),
 		Modes: map[string][]scenario.Entry{"entry-only": scenario.EmmerModes()["pair"][:1]},

@@ -115,6 +115,7 @@ var rules = []pairRule{
 // TestScenariosFailWithoutTheRulesOfThePair breaks each rule that lets two entries hold one
 // exchange, and sees its scenario fail: on a real Envoy, and on the simulated host.
 func TestScenariosFailWithoutTheRulesOfThePair(t *testing.T) {
+	t.Parallel() // a broken scenario is mostly waiting
 	changes := []wasmbuild.Change{in("plugin/config/compiled.go", "// Measure is what a limit counts.\n",
 		"func (c *Compiled) Breaks(rule string) bool { return len(c.Limits) > 0 && c.Limits[0].Name == rule }\n\n// Measure is what a limit counts.\n")}
 	for _, r := range rules {
@@ -123,6 +124,7 @@ func TestScenariosFailWithoutTheRulesOfThePair(t *testing.T) {
 	broken := wasmbuild.Changed(t, changes...)
 	for gateway, redis := range map[string]string{scenario.GatewayHostsim: "", scenario.GatewayEnvoy: buckettest.StartRedis(t)} {
 		t.Run(gateway, func(t *testing.T) {
+			t.Parallel()
 			o := scenario.Options{
 				Gateway: gateway, Wasm: broken, Probes: probes(), Redis: redis,
 				Modes: map[string][]scenario.Entry{"pair": scenario.EmmerModes()["pair"]},
