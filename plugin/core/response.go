@@ -137,7 +137,6 @@ func (s *Stream) truth(whole bool) (dialect.Usage, string) {
 }
 
 func (s *Stream) enqueue(now bucket.Millis, items []bucket.Item, fx *effects) {
-	fx.tell(Event{Kind: Settle, Now: now, Job: &Job{
-		ID: s.id, Cluster: s.cluster, Items: items, Deadline: s.reply.Deadline,
-	}})
+	s.job = &Job{ID: s.id, Cluster: s.cluster, Items: items, Deadline: s.reply.Deadline}
+	fx.tell(Event{Kind: Settle, Now: now, Job: s.job})
 }

@@ -63,6 +63,7 @@ type Stream struct {
 	meter   dialect.Meter
 	output  *plan.Output
 	settled bool
+	job     *Job // the settlement, once it was told
 	record  record
 }
 
@@ -435,6 +436,12 @@ func (s *Stream) refuse(d plan.Denial, fx *effects) {
 // onRecovered answers after a fault of the filter was caught: no stream stays parked.
 func (s *Stream) onRecovered(e *Event, fx *effects) {
 	fx.count("emmer.recovered")
+	if s.job != nil {
+		// What the faulty step asked for may be lost, and the settlement with it: the lease would be
+		// renewed for ever. Told twice it is booked once.
+		again := *s.job
+		fx.tell(Event{Kind: Settle, Now: e.Now, Job: &again})
+	}
 	switch s.state {
 	case Fresh, Reading, Deciding:
 		if s.asking || s.reserved {

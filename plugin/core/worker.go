@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/emmer-proxy/emmer/bucket"
@@ -23,6 +24,8 @@ type Worker struct {
 	calls   map[uint64]call // in flight, by tag
 	next    uint64          // tag of the next call
 	drain   bool
+	now     bucket.Millis // of the present step
+	doubt   bucket.Millis // when to look for calls that a fault kept from being sent; 0 = no fault
 	said    bucket.Millis // when the log last heard of a store fault
 	sent    bucket.Millis // when the outbox last sent something
 	looked  bucket.Millis // when the shared data was last read
@@ -36,6 +39,7 @@ type call struct {
 	poll  bool
 	sent  []script.Call
 	full  bool
+	at    bucket.Millis
 }
 
 const (
@@ -101,6 +105,7 @@ func (w *Worker) lend() effects {
 func (w *Worker) Step(event Event) []Effect {
 	fx := w.lend()
 	e := &event
+	w.now = e.Now
 	switch e.Kind {
 	case Settle:
 		w.leases.drop(e.Job.ID)
@@ -118,6 +123,7 @@ func (w *Worker) Step(event Event) []Effect {
 	case Flush:
 		w.send(e.Now, &fx)
 	case Tick:
+		w.presumeLost(&fx)
 		w.renew(e.Now, &fx)
 		w.send(e.Now, &fx)
 		if e.OK {
@@ -130,6 +136,8 @@ func (w *Worker) Step(event Event) []Effect {
 		}
 	case StoreReply, StoreUnsent:
 		w.onStore(e, &fx)
+	case Recovered:
+		w.doubt = e.Now + 2*w.callTimeout()
 	case Shutdown:
 		w.drain = true
 		w.send(e.Now, &fx)
@@ -151,6 +159,7 @@ func (w *Worker) callTimeout() bucket.Millis { return max(1000, w.config.Store.T
 func (w *Worker) call(c call, cluster string, r callout.Request, fx *effects) {
 	tag := w.next
 	w.next++
+	c.at = w.now
 	w.calls[tag] = c
 	if cluster == "" {
 		cluster = w.config.Store.Cluster
@@ -195,6 +204,28 @@ func (w *Worker) settle(c call, fx *effects) {
 		r = w.store.Pipeline(c.sent, c.full)
 	}
 	w.call(c, c.jobs[0].Cluster, r, fx)
+}
+
+// presumeLost takes calls that got no answer in twice their time for calls that were never sent: a
+// fault loses the effects of its step. The host answers every other call.
+func (w *Worker) presumeLost(fx *effects) {
+	if w.doubt == 0 || w.now < w.doubt {
+		return
+	}
+	since := w.doubt - 2*w.callTimeout()
+	w.doubt = 0
+	var tags []uint64
+	w.outbox.flight = 0
+	for tag, c := range w.calls {
+		w.outbox.flight += len(c.jobs)
+		if c.at <= since {
+			tags = append(tags, tag)
+		}
+	}
+	slices.Sort(tags)
+	for _, tag := range tags {
+		w.onStore(&Event{Kind: StoreUnsent, Now: w.now, Tag: tag}, fx)
+	}
 }
 
 // renew keeps the reservations of long exchanges alive.

@@ -133,6 +133,9 @@ func (p *plugin) OnTick() {
 	if p.worker == nil {
 		return
 	}
+	if len(p.soon) > 0 {
+		p.ring() // should a ring have been lost, nothing that waits for one waits for ever
+	}
 	e := core.Event{Kind: core.Tick, Now: now()}
 	if p.worker.WantsShared(e.Now) {
 		e.OK = true
@@ -234,12 +237,15 @@ func (p *plugin) send(c *core.StoreCall) {
 	}
 }
 
-// guard keeps a fault from killing the VM with every exchange in it. The worker's state stays: what
-// was lost is at most one settlement, which the lease ends.
+// guard keeps a fault from killing the VM with every exchange in it. The worker's state stays; what
+// its faulty step asked for is lost, and the worker looks for it later.
 func (p *plugin) guard(where string) {
 	if e := recover(); e != nil {
 		p.vm.counters.add("emmer.recovered", 1)
 		proxywasm.LogCritical("emmer: fault in " + where + ": " + describe(e))
+		if p.worker != nil {
+			p.worker.Step(core.Event{Kind: core.Recovered, Now: now()}) // which asks for nothing
+		}
 	}
 }
 
