@@ -38,6 +38,7 @@ func (s *Stream) Trip(where string) {
 		in(coreResponse, "	s.state = Responding\n", "	s.Trip(\"response\")\n	s.state = Responding\n"),
 		in(coreResponse, "		s.meter.Write(e.Body)\n", "		s.meter.Write(e.Body)\n		s.Trip(\"chunk\")\n"),
 		in(coreResponse, "func (s *Stream) onDone(e *Event, fx *effects) {\n", "func (s *Stream) onDone(e *Event, fx *effects) {\n	s.Trip(\"done\")\n"),
+		in(coreResponse, "	if s.state != Passing && s.state != Fresh {\n", "	s.Trip(\"record\")\n	if s.state != Passing && s.state != Fresh {\n"),
 		in(shellExchange, "		x.step(core.Event{Kind: core.StoreUnsent, Now: now(), Tag: tag})\n	}\n", "		x.step(core.Event{Kind: core.StoreUnsent, Now: now(), Tag: tag})\n	}\n	x.stream.Trip(\"sent\")\n"),
 		in(shellExchange, "		defer x.guard(\"later\", &ignored)\n", "		defer x.guard(\"later\", &ignored)\n		x.stream.Trip(\"later\")\n"),
 	)
