@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"strconv"
 	"strings"
@@ -254,9 +255,43 @@ func (w *world) env() Env {
 // begin notes what is counted before the first step.
 func (w *world) begin(ctx context.Context) error {
 	var err error
-	w.before, err = sum(ctx, w.gateways)
+	if w.before, err = sum(ctx, w.gateways); err != nil {
+		return err
+	}
+	if w.alone() {
+		err = w.settleDown(ctx)
+	}
 	w.asked = w.callouts(nil)
 	return err
+}
+
+// stillness is how long counters must not move before they are taken for still.
+const stillness = 60 * time.Millisecond
+
+// settleDown waits until counters stand still: the gateway may be busy with the end of what an earlier
+// scenario began. Counters that never do are left as they are.
+func (w *world) settleDown(ctx context.Context) error {
+	limit := time.NewTimer(expectPatience)
+	defer limit.Stop()
+	poll := time.NewTicker(stillness)
+	defer poll.Stop()
+	for {
+		select {
+		case <-poll.C:
+		case <-limit.C:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		now, err := sum(ctx, w.gateways)
+		if err != nil {
+			return err
+		}
+		if maps.Equal(now, w.before) {
+			return nil
+		}
+		w.before = now
+	}
 }
 
 // callouts counts what the bridge was asked, without what a plugin polls: script calls, or the
