@@ -72,7 +72,7 @@ func TestWalksSeeBrokenScripts(t *testing.T) {
 		{script.Reserve, "ceildiv(m*q.s+q.f,q.a)", "ceildiv(m*q.s,q.a)"},
 		{script.Reserve, "if q.dirty then save(q,keep) end\n  end\n  return out", "end\n  return out"},
 		{script.Reserve, "e=roundup(now+lease,cell)", "e=now+lease"},
-		{script.Reserve, "if e<=now then", "if e<now then"},
+		{script.Reserve, "if q.e[f]<=now then", "if q.e[f]<now then"},
 		{script.Reserve, "if g>q.f then w=w+1 q.f=q.f+s-g else", "if g>q.f then w=w+1 q.f=0 else"},
 		{script.Reserve, "q.f=ceildiv(q.f*q.s,q.rs)", "q.f=floor(q.f*q.s/q.rs)"},
 		{script.Settle, "if q.u+v>=MOST then q.u,q.f=MOST,0 else", "if false then else"},

@@ -3,35 +3,41 @@
 -- No table has a large number as a key: gopher-lua (miniredis) would fill an array up to it.
 local call,floor,max,min,sub,match,byte=redis.call,math.floor,math.max,math.min,string.sub,string.match,string.byte
 local unpack=table.unpack or unpack
+local KEYS,ARGV,tonumber,pairs=KEYS,ARGV,tonumber,pairs -- Redis looks a global up some 0.1 us slower
 local MOST=9007199254740991
 local time=call('TIME')
 local raw=time[1]*1000+floor(time[2]/1000) -- for TTLs: it is Redis who lets keys expire
 local now=raw                              -- never before what a limit of this call has seen
 
 local format=string.format
-local function int(n) return format('%.0f',n) end
+-- %d takes half the time of %.0f, but goes through a C long, which has 32 bits on some machines.
+local whole=format('%d',MOST)=='9007199254740991' and '%d' or '%.0f'
+local function int(n) return format(whole,n) end
 local function ceildiv(n,d) local m=n%d if m>0 then return (n-m)/d+1 end return n/d end
 local function roundup(n,cell) return ceildiv(n,cell)*cell end
 
 local OWN={t='t',x='x',u='u',f='f',a='ra',s='rs'}
 -- Reads the limits whose arguments begin at ARGV[p] and whose keys begin at KEYS[k].
--- q.u+q.f/q.rs is what a bucket has used, q.m what a window has, q.r the lease cells.
+-- q.u+q.f/q.rs is what a bucket has used, q.m what a window has, q.r the lease cells, q.e their ends.
+-- Text becomes a number by +0, a third of the time of tonumber.
 local function load(p,k)
   local L={}
   for i=1,#KEYS-k+1 do
-    local q={key=KEYS[k+i-1],kind=ARGV[p],n=tonumber(ARGV[p+1]),lost=ARGV[p+2],t=0,x=0,u=0,f=0,m={},r={},set={},gone={},last=0}
+    -- Every field is named here, so that the table never grows.
+    local q={key=KEYS[k+i-1],kind=ARGV[p],n=ARGV[p+1]+0,lost=ARGV[p+2],t=0,x=0,u=0,f=0,m={},r={},e={},set={},gone={},
+      a=nil,s=nil,max=nil,b=nil,ra=nil,rs=nil,f0=nil,cur=nil,lo=nil,fin=nil,used=nil,dirty=nil}
     if q.kind=='b' then
-      q.a,q.s,q.max=tonumber(ARGV[p+3]),tonumber(ARGV[p+4]),tonumber(ARGV[p+5]) p=p+6
+      q.a,q.s,q.max=ARGV[p+3]+0,ARGV[p+4]+0,ARGV[p+5]+0 p=p+6
     else
-      q.max=tonumber(ARGV[p+3])
+      q.max=ARGV[p+3]+0
       q.b={ARGV[p+4],ARGV[p+5],ARGV[p+6],ARGV[p+7]} p=p+8
     end
     local h=call('HGETALL',q.key)
     for j=1,#h,2 do
-      local f,v=h[j],tonumber(h[j+1])
+      local f,v=h[j],h[j+1]+0
       if #f==1 then q[OWN[f]]=v
       elseif byte(f)==119 then q.m[f]=v -- w
-      else q.r[f]=v end
+      else q.r[f],q.e[f]=v,match(f,'%d+')+0 end
     end
     if q.t>now then now=q.t end
     q.f0=#h>0 and q.f
@@ -56,10 +62,10 @@ end
 -- Chooses a window's period by Redis' time. strict: the caller has just computed the bounds.
 local function period(q,strict)
   local i=0
-  while i<4 and tonumber(q.b[i+1])<=now do i=i+1 end
+  while i<4 and q.b[i+1]+0<=now do i=i+1 end
   if i==0 or strict and i==4 then return 'ERR emmer the bounds of a window are not around the time of the store' end
-  q.cur,q.lo=q.b[i],tonumber(q.b[max(1,i-1)])
-  q.fin=tonumber(q.b[i+1] or int(2*q.b[4]-q.b[3]))
+  q.cur,q.lo=q.b[i],q.b[max(1,i-1)]+0
+  q.fin=i<4 and q.b[i+1]+0 or 2*q.b[4]-q.b[3]
 end
 
 -- Brings a limit to now. Sets q.used, which counts a begun token as a whole one.
@@ -71,13 +77,11 @@ local function advance(q,strict)
     if bad then return bad end
   end
   for f,v in pairs(q.r) do
-    local e,at=match(f,'^%a(%d+):?(%d*)$')
-    e=tonumber(e)
-    if e<=now then
-      if sub(f,1,1)=='r' then
+    if q.e[f]<=now then
+      if byte(f)==114 then -- r
         if q.kind=='b' then lower(q,v)
         else
-          local w='w'..at
+          local w='w'..match(f,':(%d+)')
           if q.m[w] then q.m[w]=max(0,q.m[w]-v) q.set[w]=true end
         end
       end
@@ -94,7 +98,7 @@ local function advance(q,strict)
     q.used=q.u+(q.f>0 and 1 or 0)
   else
     for f in pairs(q.m) do
-      if tonumber((sub(f,2)))<q.lo then q.gone[#q.gone+1]=f q.m[f]=nil q.set[f]=nil end
+      if sub(f,2)+0<q.lo then q.gone[#q.gone+1]=f q.m[f]=nil q.set[f]=nil end
     end
     q.used=q.m['w'..q.cur] or 0
   end
@@ -121,7 +125,7 @@ local function hold(q,e,lost,at,v)
   local f=lost..int(e)
   if q.kind=='w' then f=f..':'..at end
   local s=(q.r[f] or 0)+v
-  if s>0 then q.r[f]=min(s,MOST) q.set[f]=true
+  if s>0 then q.r[f],q.e[f],q.set[f]=min(s,MOST),e,true
   elseif q.r[f] then q.r[f]=nil q.set[f]=nil q.gone[#q.gone+1]=f end
 end
 
@@ -145,7 +149,7 @@ local function save(q,keep)
   for f,v in pairs(q.r) do
     empty=false
     if q.set[f] then a[n+1],a[n+2]=f,int(v) n=n+2 end
-    need=max(need,tonumber((match(f,'%d+')))+keep)
+    need=max(need,q.e[f]+keep)
   end
   if empty then
     if q.t>0 then call('DEL',q.key) end
