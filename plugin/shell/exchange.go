@@ -20,13 +20,14 @@ type exchange struct {
 	gateID uint32 // context id of the gate's half, 0 if there is none
 	stream *core.Stream
 	own    bool // a callback of this exchange is running
+	atGate bool // host calls are about the gate's half, since this callback said so
 	spent  bool // this callback of the host has its one deferred action
 	said   bool // a local reply was given to the host
 	gone   bool
 }
 
 // enter begins a callback. own: it is one of this exchange, so that resumes must wait.
-func (x *exchange) enter(own bool) { x.own, x.spent = own, false }
+func (x *exchange) enter(own bool) { x.own, x.atGate, x.spent = own, false, false }
 
 func (x *exchange) OnHttpRequestHeaders(_ int, end bool) (action types.Action) {
 	x.enter(true)
@@ -175,32 +176,36 @@ func (x *exchange) step(e core.Event) types.Action {
 			action = types.ActionPause
 			continue
 		}
-		x.apply(fx[i])
+		x.apply(&fx[i])
 	}
 	x.plugin.worker.Recycle(fx)
 	return action
 }
 
-func (x *exchange) apply(f core.Effect) {
+func (x *exchange) apply(f *core.Effect) {
 	var err error
 	switch f.Kind {
 	case core.Call:
 		x.send(f.Call)
 	case core.SetHeader:
-		err = x.at(f.AtGate, func() error { return proxywasm.ReplaceHttpRequestHeader(f.Name, f.Value) })
+		if x.about(f.AtGate) {
+			err = proxywasm.ReplaceHttpRequestHeader(f.Name, f.Value)
+		}
 	case core.RemoveHeader:
 		err = proxywasm.RemoveHttpRequestHeader(f.Name)
 	case core.SetResponseHeader:
 		err = proxywasm.ReplaceHttpResponseHeader(f.Name, f.Value)
 	case core.ReplaceBody:
-		err = proxywasm.ReplaceHttpRequestBody(f.Body)
+		if x.about(false) {
+			err = proxywasm.ReplaceHttpRequestBody(f.Body)
+		}
 	case core.SetState:
 		err = proxywasm.SetProperty([]string{f.Name}, f.Body)
 	case core.Answer:
 		x.said = true
-		x.defer1(false, func() error { return proxywasm.SendHttpResponse(uint32(f.Status), f.Headers, f.Body, -1) })
+		x.answer(f.Status, f.Headers, f.Body)
 	case core.ResumeRequest:
-		x.defer1(x.own, proxywasm.ResumeHttpRequest)
+		x.defer1(x.own, x.resume)
 	case core.ResumeGate:
 		x.defer1(x.own, x.resumeGate)
 	case core.Count:
@@ -220,25 +225,45 @@ func (x *exchange) refused(err error) {
 	proxywasm.LogError("emmer: the host refused a call: " + err.Error())
 }
 
-// at runs f with the gate's half as the context that host calls mean, or with this one.
-func (x *exchange) at(gate bool, f func() error) error {
-	if !gate {
-		return f()
+// about makes the next host calls be about the gate's half, or about this one. False: they can't be,
+// as the gate's half has ended.
+func (x *exchange) about(gate bool) bool {
+	if gate == x.atGate {
+		return true
 	}
-	if x.gateID == 0 {
-		return nil // it ended meanwhile
+	id := x.id
+	if gate {
+		id = x.gateID
 	}
-	if err := proxywasm.SetEffectiveContext(x.gateID); err != nil {
-		return err
+	if id == 0 {
+		return false
 	}
-	err := f()
-	if back := proxywasm.SetEffectiveContext(x.id); err == nil {
-		err = back
+	if err := proxywasm.SetEffectiveContext(id); err != nil {
+		x.refused(err)
+		return false
 	}
-	return err
+	x.atGate = gate
+	return true
 }
 
-func (x *exchange) resumeGate() error { return x.at(true, proxywasm.ResumeHttpRequest) }
+func (x *exchange) resume() error     { return x.resumeAt(false) }
+func (x *exchange) resumeGate() error { return x.resumeAt(true) }
+
+func (x *exchange) resumeAt(gate bool) error {
+	if !x.about(gate) {
+		return nil
+	}
+	return proxywasm.ResumeHttpRequest()
+}
+
+func (x *exchange) answer(status int, headers [][2]string, body []byte) {
+	x.defer1(false, func() error {
+		if !x.about(false) {
+			return nil
+		}
+		return proxywasm.SendHttpResponse(uint32(status), headers, body, -1)
+	})
+}
 
 // defer1 does an action that the host defers: at once if this callback has none yet and wait is
 // false, else in a callback of its own.
@@ -323,7 +348,7 @@ func (x *exchange) guard(where string, action *types.Action) {
 			}
 			x.said = true
 			*action = types.ActionPause
-			x.defer1(false, func() error { return proxywasm.SendHttpResponse(500, nil, nil, -1) })
+			x.answer(500, nil, nil)
 		}
 	}()
 	*action = x.step(core.Event{Kind: core.Recovered, Now: now()})

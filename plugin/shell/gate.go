@@ -48,8 +48,9 @@ func (g *gate) join(x *exchange) (action types.Action) {
 	g.partner, x.gateID = x, g.id
 	x.enter(true)
 	defer x.guard("gate headers", &action)
-	for _, f := range x.stream.Step(core.Event{Kind: core.GateHeaders, Now: now()}) {
-		switch f.Kind {
+	fx := x.stream.Step(core.Event{Kind: core.GateHeaders})
+	for i := range fx {
+		switch f := &fx[i]; f.Kind {
 		case core.Hold:
 			action = types.ActionPause
 		case core.SetHeader:
@@ -60,6 +61,7 @@ func (g *gate) join(x *exchange) (action types.Action) {
 			x.apply(f)
 		}
 	}
+	x.plugin.worker.Recycle(fx)
 	return action
 }
 

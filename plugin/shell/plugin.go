@@ -18,12 +18,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
-	"time"
 
 	"github.com/proxy-wasm/proxy-wasm-go-sdk/proxywasm"
 	"github.com/proxy-wasm/proxy-wasm-go-sdk/proxywasm/types"
 
-	"github.com/emmer-proxy/emmer/bucket"
 	"github.com/emmer-proxy/emmer/plugin/config"
 	"github.com/emmer-proxy/emmer/plugin/core"
 )
@@ -75,8 +73,6 @@ type plugin struct {
 	idle   bool // asked to end, and nothing was left to send
 	ending bool // asked to end, and the host waits for PluginDone
 }
-
-func now() bucket.Millis { return bucket.Millis(time.Now().UnixMilli()) }
 
 func (p *plugin) OnPluginStart(int) (status types.OnPluginStartStatus) {
 	defer func() {
@@ -195,8 +191,8 @@ func (p *plugin) OnPluginDone() bool {
 // (Tick, Flush, answers, Shutdown) must come in a callback of the plugin itself.
 func (p *plugin) step(e core.Event) {
 	fx := p.worker.Step(e)
-	for _, f := range fx {
-		switch f.Kind {
+	for i := range fx {
+		switch f := &fx[i]; f.Kind {
 		case core.Call:
 			p.send(f.Call)
 		case core.Wake:
