@@ -24,7 +24,8 @@ func TestArguments(t *testing.T) {
 	settle, err2 := l.Settle(bucket.SettleRequest{ID: "id", Deadline: 9, Lease: 1, Keep: 2, Cell: 3, Items: two}, "no")
 	renew, err3 := l.Renew(bucket.RenewRequest{ID: "id", Lease: 1, Keep: 2, Cell: 3, Items: two}, "no")
 	level, err4 := l.Level(perKey, "no")
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	again, err5 := l.SettleAt(reserve.Keys, bucket.SettleRequest{ID: "id", Deadline: 9, Lease: 1, Keep: 2, Cell: 3, Items: two}, "no")
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
@@ -35,6 +36,7 @@ func TestArguments(t *testing.T) {
 	}{
 		{reserve, Reserve, keys, append([]string{"1", "2", "3", "2", "x", "y"}, tail...)},
 		{settle, Settle, keys, append([]string{"1", "2", "3", "9"}, tail...)},
+		{again, Settle, keys, append([]string{"1", "2", "3", "9"}, tail...)},
 		{renew, Renew, keys, append([]string{"1", "2", "3"}, tail...)},
 		{level, Probe, []string{keys[0], keys[2]}, []string{"b", "0", "c", "100", "3", "5000", "no"}},
 	} {

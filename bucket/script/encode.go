@@ -2,6 +2,7 @@ package script
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/emmer-proxy/emmer/bucket"
@@ -30,37 +31,42 @@ func (l Layout) Reserve(r bucket.ReserveRequest, nonce string) (Call, error) {
 	if len(r.Kills) > mostKills {
 		return Call{}, errors.New("kills: more than " + strconv.Itoa(mostKills))
 	}
-	c, err := l.call(Reserve, r.ID, nonce, r.Lease, r.Keep, r.Cell, len(r.Items), 5+len(r.Kills))
-	if err != nil {
+	e := encoder{call: Call{Script: Reserve, Nonce: nonce, Items: len(r.Items), Kills: len(r.Kills)}}
+	if err := e.open(r.ID, r.Lease, r.Keep, r.Cell); err != nil {
 		return Call{}, err
 	}
-	c.Kills = len(r.Kills)
-	c.Args = append(c.Args, decimal(int64(r.Lease)), decimal(int64(r.Keep)), decimal(int64(r.Cell)), decimal(int64(len(r.Kills))))
-	c.Args = append(c.Args, r.Kills...)
-	return l.items(c, r.Items)
+	e.number(int64(len(r.Kills)))
+	for _, k := range r.Kills {
+		e.text(k)
+	}
+	return e.close(l, r.ID, nil, r.Items)
 }
 
 // Settle encodes a request, as Reserve does.
 func (l Layout) Settle(r bucket.SettleRequest, nonce string) (Call, error) {
-	c, err := l.call(Settle, r.ID, nonce, r.Lease, r.Keep, r.Cell, len(r.Items), 5)
-	if err != nil {
+	return l.SettleAt(nil, r, nonce)
+}
+
+// SettleAt is Settle for a reservation whose call had these Keys, which are not computed again.
+func (l Layout) SettleAt(keys []string, r bucket.SettleRequest, nonce string) (Call, error) {
+	e := encoder{call: Call{Script: Settle, Nonce: nonce, Items: len(r.Items)}}
+	if err := e.open(r.ID, r.Lease, r.Keep, r.Cell); err != nil {
 		return Call{}, err
 	}
 	if r.Deadline < 0 || r.Deadline > bucket.MaxAmount/8 {
 		return Call{}, errors.New("deadline: " + decimal(int64(r.Deadline)) + " is no time")
 	}
-	c.Args = append(c.Args, decimal(int64(r.Lease)), decimal(int64(r.Keep)), decimal(int64(r.Cell)), decimal(int64(r.Deadline)))
-	return l.items(c, r.Items)
+	e.number(int64(r.Deadline))
+	return e.close(l, r.ID, keys, r.Items)
 }
 
 // Renew encodes a request, as Reserve does.
 func (l Layout) Renew(r bucket.RenewRequest, nonce string) (Call, error) {
-	c, err := l.call(Renew, r.ID, nonce, r.Lease, r.Keep, r.Cell, len(r.Items), 4)
-	if err != nil {
+	e := encoder{call: Call{Script: Renew, Nonce: nonce, Items: len(r.Items)}}
+	if err := e.open(r.ID, r.Lease, r.Keep, r.Cell); err != nil {
 		return Call{}, err
 	}
-	c.Args = append(c.Args, decimal(int64(r.Lease)), decimal(int64(r.Keep)), decimal(int64(r.Cell)))
-	return l.items(c, r.Items)
+	return e.close(l, r.ID, nil, r.Items)
 }
 
 // Level encodes a look at one limit, which changes nothing.
@@ -68,69 +74,106 @@ func (l Layout) Level(limit bucket.Limit, nonce string) (Call, error) {
 	if nonce == "" {
 		return Call{}, errors.New("nonce: empty")
 	}
-	c := Call{Script: Probe, Nonce: nonce, Keys: []string{l.Ctl()}}
-	return l.items(c, []bucket.Item{{Limit: limit}})
+	e := encoder{call: Call{Script: Probe, Nonce: nonce, Items: 1}}
+	return e.close(l, "", nil, []bucket.Item{{Limit: limit}})
 }
 
-func (l Layout) call(s *Script, id, nonce string, lease, keep, cell bucket.Millis, items, args int) (Call, error) {
+// encoder collects arguments as one text, which close cuts: most are numbers, and to make each a
+// string of its own costs more than all the rest.
+type encoder struct {
+	call Call
+	args []byte
+	ends []int
+}
+
+func (e *encoder) text(s string) {
+	e.args = append(e.args, s...)
+	e.ends = append(e.ends, len(e.args))
+}
+
+func (e *encoder) number(n int64) {
+	e.args = strconv.AppendInt(e.args, n, 10)
+	e.ends = append(e.ends, len(e.args))
+}
+
+// open begins a call that speaks of a reservation.
+func (e *encoder) open(id string, lease, keep, cell bucket.Millis) error {
 	switch {
 	case id == "":
-		return Call{}, errors.New("id: empty")
-	case nonce == "":
-		return Call{}, errors.New("nonce: empty")
+		return errors.New("id: empty")
+	case e.call.Nonce == "":
+		return errors.New("nonce: empty")
 	case lease < 1 || lease > mostMillis:
-		return Call{}, errors.New("lease: " + decimal(int64(lease)) + " ms is not between 1 ms and 10 years")
+		return errors.New("lease: " + decimal(int64(lease)) + " ms is not between 1 ms and 10 years")
 	case keep < 0 || keep > mostMillis:
-		return Call{}, errors.New("keep: " + decimal(int64(keep)) + " ms is not between 0 and 10 years")
+		return errors.New("keep: " + decimal(int64(keep)) + " ms is not between 0 and 10 years")
 	case cell < 1 || cell > mostMillis:
-		return Call{}, errors.New("cell: " + decimal(int64(cell)) + " ms is not between 1 ms and 10 years")
-	case items > mostItems:
-		return Call{}, errors.New("items: more than " + strconv.Itoa(mostItems))
+		return errors.New("cell: " + decimal(int64(cell)) + " ms is not between 1 ms and 10 years")
+	case e.call.Items > mostItems:
+		return errors.New("items: more than " + strconv.Itoa(mostItems))
 	}
-	return Call{
-		Script: s, Nonce: nonce, Items: items,
-		Keys: append(make([]string, 0, 2+items), l.Ctl(), l.Record(id)),
-		Args: make([]string, 0, args+8*items),
-	}, nil
+	e.args = make([]byte, 0, 128+96*e.call.Items)
+	e.ends = make([]int, 0, 5+e.call.Kills+8*e.call.Items)
+	e.number(int64(lease))
+	e.number(int64(keep))
+	e.number(int64(cell))
+	return nil
 }
 
-// items adds the keys and arguments of the limits, and the nonce.
-func (l Layout) items(c Call, items []bucket.Item) (Call, error) {
-	c.Items = len(items)
-	for i, item := range items {
-		lim := item.Limit
+// close adds the limits and the nonce. An id adds the key of its record.
+func (e *encoder) close(l Layout, id string, keys []string, items []bucket.Item) (Call, error) {
+	prefix, known := "", len(keys) == 2+len(items)
+	if !known {
+		prefix = l.prefix()
+		keys = append(make([]string, 0, 2+len(items)), prefix+"ctl")
+		if id != "" {
+			keys = append(keys, prefix+"r:"+part(id))
+		}
+	}
+	for i := range items {
+		lim, amount := &items[i].Limit, items[i].Amount
 		fault := func(text string) (Call, error) {
 			return Call{}, errors.New("items[" + strconv.Itoa(i) + "]." + text)
 		}
 		if err := lim.Check(); err != nil {
 			return fault(err.Error())
 		}
-		if item.Amount < 0 || item.Amount > bucket.MaxAmount {
-			return fault("amount: " + decimal(int64(item.Amount)) + " is not between 0 and 2^53-1")
+		if amount < 0 || amount > bucket.MaxAmount {
+			return fault("amount: " + decimal(int64(amount)) + " is not between 0 and 2^53-1")
 		}
-		key := l.Limit(lim)
-		for _, other := range c.Keys {
-			if other == key {
+		if !known {
+			key := limitKey(prefix, lim)
+			if slices.Contains(keys, key) {
 				return fault("name: " + strconv.Quote(lim.Name) + " stands twice for the same entity")
 			}
+			keys = append(keys, key)
 		}
-		c.Keys = append(c.Keys, key)
-		lost := "r"
+		e.text(kindLetter(lim.Kind))
+		e.number(int64(amount))
 		if lim.Lost == bucket.Charge {
-			lost = "c"
+			e.text("c")
+		} else {
+			e.text("r")
 		}
-		c.Args = append(c.Args, kindLetter(lim.Kind), decimal(int64(item.Amount)), lost)
 		if lim.Kind == bucket.TokenBucket {
-			c.Args = append(c.Args, decimal(int64(lim.Rate)), decimal(int64(lim.Per)), decimal(int64(lim.Burst)))
+			e.number(int64(lim.Rate))
+			e.number(int64(lim.Per))
+			e.number(int64(lim.Burst))
 			continue
 		}
-		c.Args = append(c.Args, decimal(int64(lim.Max)))
+		e.number(int64(lim.Max))
 		for _, b := range lim.Bounds {
-			c.Args = append(c.Args, decimal(int64(b)))
+			e.number(int64(b))
 		}
 	}
-	c.Args = append(c.Args, c.Nonce)
-	return c, nil
+	e.text(e.call.Nonce)
+	whole, from := string(e.args), 0
+	e.call.Keys, e.call.Args = keys, make([]string, len(e.ends))
+	for i, end := range e.ends {
+		e.call.Args[i] = whole[from:end]
+		from = end
+	}
+	return e.call, nil
 }
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }

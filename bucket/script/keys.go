@@ -59,17 +59,20 @@ func (l Layout) tag() string {
 	return part(l.Tag)
 }
 
+// prefix is what all keys begin with.
+func (l Layout) prefix() string { return part(l.Namespace) + ":1:{" + l.tag() + "}:" }
+
 // Ctl is the key of the kill flags.
-func (l Layout) Ctl() string { return part(l.Namespace) + ":1:{" + l.tag() + "}:ctl" }
+func (l Layout) Ctl() string { return l.prefix() + "ctl" }
 
 // Record is the key of a reservation.
-func (l Layout) Record(id string) string {
-	return part(l.Namespace) + ":1:{" + l.tag() + "}:r:" + part(id)
-}
+func (l Layout) Record(id string) string { return l.prefix() + "r:" + part(id) }
 
 // Limit is the key of a limit's state. It holds no amount and no date.
-func (l Layout) Limit(lim bucket.Limit) string {
-	return part(l.Namespace) + ":1:{" + l.tag() + "}:l:" + part(lim.Name) + ":" + kindLetter(lim.Kind) + ":" + part(lim.Period) + ":" + part(lim.Entity)
+func (l Layout) Limit(lim bucket.Limit) string { return limitKey(l.prefix(), &lim) }
+
+func limitKey(prefix string, lim *bucket.Limit) string {
+	return prefix + "l:" + part(lim.Name) + ":" + kindLetter(lim.Kind) + ":" + part(lim.Period) + ":" + part(lim.Entity)
 }
 
 func kindLetter(k bucket.Kind) string {

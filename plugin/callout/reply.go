@@ -165,6 +165,9 @@ func (r *reader) result() ([]script.Value, bool) {
 			if !ok || len(out) == maxValues {
 				return nil, false
 			}
+			if out == nil {
+				out = make([]script.Value, 0, 16) // a reserve with ten limits
+			}
 			out = append(out, v)
 		}
 	} else {

@@ -9,6 +9,7 @@ type Job struct {
 	Items    []bucket.Item
 	Deadline bucket.Millis // of the lease, by the store's clock; 0 = unknown
 
+	keys      []string      // of the reserve, which the settlement names again
 	since, at bucket.Millis // when it was put in, when it is due
 	tries     int
 }

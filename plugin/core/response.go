@@ -137,6 +137,6 @@ func (s *Stream) truth(whole bool) (dialect.Usage, string) {
 }
 
 func (s *Stream) enqueue(now bucket.Millis, items []bucket.Item, fx *effects) {
-	s.job = &Job{ID: s.id, Cluster: s.cluster, Items: items, Deadline: s.reply.Deadline}
+	s.job = &Job{ID: s.id, Cluster: s.cluster, Items: items, Deadline: s.reply.Deadline, keys: s.call.Keys}
 	fx.tell(Event{Kind: Settle, Now: now, Job: s.job})
 }

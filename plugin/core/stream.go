@@ -229,7 +229,7 @@ func (s *Stream) decide(body []byte, now bucket.Millis, fx *effects) {
 		s.refuse(plan.Refuse(nil, plan.BodyMissing()), fx)
 		return
 	}
-	p, refusal := s.w.periods.Build(c, s.dialect, s.caller, body, now)
+	p, refusal := s.w.memory.Build(c, s.dialect, s.caller, body, now)
 	s.plan = p
 	if refusal != nil {
 		s.refuse(plan.Refuse(p, *refusal), fx)

@@ -13,23 +13,23 @@ import (
 
 // Worker is what outlives exchanges in one VM. Streams read its tables; only its Step writes them.
 type Worker struct {
-	config  *config.Compiled
-	tag     string // names this worker in ids; random, from the shell
-	layout  script.Layout
-	store   callout.Upstash
-	kills   killTable
-	periods plan.Periods // remembers; a stream that plans may add to it, and nothing depends on it
-	outbox  outbox
-	leases  leases
-	calls   map[uint64]call // in flight, by tag
-	next    uint64          // tag of the next call
-	drain   bool
-	now     bucket.Millis // of the present step
-	doubt   bucket.Millis // when to look for calls that a fault kept from being sent; 0 = no fault
-	said    bucket.Millis // when the log last heard of a store fault
-	sent    bucket.Millis // when the outbox last sent something
-	looked  bucket.Millis // when the shared data was last read
-	spare   [][]Effect    // to be used again; as many as steps were ever nested
+	config *config.Compiled
+	tag    string // names this worker in ids; random, from the shell
+	layout script.Layout
+	store  callout.Upstash
+	kills  killTable
+	memory plan.Memory // a stream that plans may add to it, and nothing depends on it
+	outbox outbox
+	leases leases
+	calls  map[uint64]call // in flight, by tag
+	next   uint64          // tag of the next call
+	drain  bool
+	now    bucket.Millis // of the present step
+	doubt  bucket.Millis // when to look for calls that a fault kept from being sent; 0 = no fault
+	said   bucket.Millis // when the log last heard of a store fault
+	sent   bucket.Millis // when the outbox last sent something
+	looked bucket.Millis // when the shared data was last read
+	spare  [][]Effect    // to be used again; as many as steps were ever nested
 }
 
 // call is a call of the Worker in flight: settlements, or one renewal, or a poll.
@@ -177,7 +177,7 @@ func (w *Worker) send(now bucket.Millis, fx *effects) {
 			if j == nil {
 				break
 			}
-			one, err := w.layout.Settle(bucket.SettleRequest{
+			one, err := w.layout.SettleAt(j.keys, bucket.SettleRequest{
 				ID: j.ID, Deadline: j.Deadline, Lease: w.config.Lease.For, Keep: w.config.Lease.Keep, Cell: w.config.Lease.Cell,
 				Items: plan.Fresh(w.config, j.Items, now),
 			}, "s."+j.ID)

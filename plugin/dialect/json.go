@@ -338,6 +338,9 @@ func (s *jsonScanner) hold(p []byte) {
 		s.overflow = true
 		return
 	}
+	if s.held == nil {
+		s.held = make([]byte, 0, 64)
+	}
 	s.held = append(s.held, p...)
 }
 

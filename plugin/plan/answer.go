@@ -120,6 +120,11 @@ func (d Denial) withHeaders(rates [][2]string) Denial {
 	return d
 }
 
+var rateHeaders = [2][3]string{
+	{"x-ratelimit-limit-tokens", "x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"},
+	{"x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"},
+}
+
 // rates describes, for tokens and for requests, the limit with the least left.
 func (p *Plan) rates(r bucket.ReserveReply) [][2]string {
 	if len(r.Remaining) != len(p.Items) {
@@ -138,16 +143,16 @@ func (p *Plan) rates(r bucket.ReserveReply) [][2]string {
 			least[group] = i
 		}
 	}
-	var out [][2]string
-	for group, suffix := range [2]string{"tokens", "requests"} {
+	out := make([][2]string, 0, 10) // those of a denial too
+	for group, name := range rateHeaders {
 		i := least[group]
 		if i < 0 {
 			continue
 		}
 		out = append(out,
-			[2]string{"x-ratelimit-limit-" + suffix, strconv.FormatInt(int64(capacity(p.Limits[i])), 10)},
-			[2]string{"x-ratelimit-remaining-" + suffix, strconv.FormatInt(max(int64(r.Remaining[i]), 0), 10)},
-			[2]string{"x-ratelimit-reset-" + suffix, span(reset(p.Items[i].Limit, r.Remaining[i], r.Now))})
+			[2]string{name[0], strconv.FormatInt(int64(capacity(p.Limits[i])), 10)},
+			[2]string{name[1], strconv.FormatInt(max(int64(r.Remaining[i]), 0), 10)},
+			[2]string{name[2], span(reset(p.Items[i].Limit, r.Remaining[i], r.Now))})
 	}
 	return out
 }

@@ -98,5 +98,5 @@ func EntityOf(l *config.Limit, values map[string]string) string {
 
 // StoreLimit is a limit as the store is asked for it.
 func StoreLimit(l *config.Limit, entity string, now bucket.Millis) bucket.Limit {
-	return limitOf(l, entity, new(Periods), now)
+	return limitOf(l, entity, new(Memory), now)
 }

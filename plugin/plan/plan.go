@@ -17,6 +17,7 @@ import (
 	"github.com/emmer-proxy/emmer/bucket"
 	"github.com/emmer-proxy/emmer/plugin/config"
 	"github.com/emmer-proxy/emmer/plugin/dialect"
+	"github.com/emmer-proxy/emmer/tokenizer"
 )
 
 // Edit replaces a range of a body.
@@ -50,35 +51,43 @@ type Plan struct {
 // defaultTarget stands where no targets are configured.
 var defaultTarget = config.Target{Name: "default", CachedInInput: true}
 
-// Build plans a call. The body is read twice: for its facts, and, once the model is known, for the
-// count of its texts. now chooses the periods of calendar windows. Beside a refusal the plan says
+// Build plans a call. The body is read once, for its facts and for the count of its texts; once more
+// for the count where the model that it names has another tokenizer than was thought. now chooses the periods of calendar windows. Beside a refusal the plan says
 // how far it got, for logs; it must not be carried out.
 func Build(c *config.Compiled, d dialect.Dialect, who Caller, body []byte, now bucket.Millis) (*Plan, *dialect.Refusal) {
-	return new(Periods).Build(c, d, who, body, now)
+	return new(Memory).Build(c, d, who, body, now)
 }
 
-// Periods remembers the present period of each calendar window: to find it takes as long as a third
-// of a plan. Its zero value is ready; one belongs to one configuration.
-type Periods struct {
-	of map[*config.Limit][4]bucket.Millis
+// Memory saves work and changes no plan: it remembers the present period of each calendar window,
+// which takes as long to find as a third of a plan, and the tokenizer of the call before, which is
+// the guess for the next. Its zero value is ready; one belongs to one configuration.
+type Memory struct {
+	periods  map[*config.Limit][4]bucket.Millis
+	encoding tokenizer.Encoding
 }
 
-func (t *Periods) bounds(l *config.Limit, now bucket.Millis) [4]bucket.Millis {
-	if b, ok := t.of[l]; ok && b[1] <= now && now < b[2] {
+func (t *Memory) bounds(l *config.Limit, now bucket.Millis) [4]bucket.Millis {
+	if b, ok := t.periods[l]; ok && b[1] <= now && now < b[2] {
 		return b
 	}
-	if t.of == nil {
-		t.of = map[*config.Limit][4]bucket.Millis{}
+	if t.periods == nil {
+		t.periods = map[*config.Limit][4]bucket.Millis{}
 	}
 	b := l.Window.Bounds(now)
-	t.of[l] = b
+	t.periods[l] = b
 	return b
 }
 
 // Build is the function Build, with what is remembered.
-func (t *Periods) Build(c *config.Compiled, d dialect.Dialect, who Caller, body []byte, now bucket.Millis) (*Plan, *dialect.Refusal) {
+func (t *Memory) Build(c *config.Compiled, d dialect.Dialect, who Caller, body []byte, now bucket.Millis) (*Plan, *dialect.Refusal) {
 	p := &Plan{Dialect: d, Caller: who, Never: -1, Failure: c.Failure, currency: c.Currency}
-	facts, fault := scan(d, c.Body.Depth, body, nil)
+	var texts *counter
+	var sink dialect.Sink
+	if t.encoding != nil {
+		texts = &counter{tokens: t.encoding.NewCounter()}
+		sink = texts
+	}
+	facts, fault := scan(d, c.Body.Depth, body, sink)
 	if fault != nil {
 		r := FromFault(fault)
 		return p, &r
@@ -88,10 +97,13 @@ func (t *Periods) Build(c *config.Compiled, d dialect.Dialect, who Caller, body 
 		return p, refusal
 	}
 	p.Kills = kills(c, p)
-	texts := &counter{tokens: p.Model.Encoding.NewCounter()}
-	if _, fault := scan(d, c.Body.Depth, body, texts); fault != nil {
-		r := FromFault(fault)
-		return p, &r
+	if p.Model.Encoding != t.encoding {
+		t.encoding = p.Model.Encoding
+		texts = &counter{tokens: p.Model.Encoding.NewCounter()}
+		if _, fault := scan(d, c.Body.Depth, body, texts); fault != nil {
+			r := FromFault(fault)
+			return p, &r
+		}
 	}
 	p.Input = input(texts.total(), facts)
 	p.Output = output(p.Model, facts, p.Input)
@@ -146,9 +158,10 @@ func noModel(name, why string) *dialect.Refusal {
 }
 
 // take lists the limits that the call meets and what it needs of each.
-func (p *Plan) take(c *config.Compiled, t *Periods, now bucket.Millis) *dialect.Refusal {
+func (p *Plan) take(c *config.Compiled, t *Memory, now bucket.Millis) *dialect.Refusal {
 	worst := dialect.Usage{Input: p.Input, Output: p.Output}
 	met, open := false, true
+	p.Limits, p.Items = make([]*config.Limit, 0, len(c.Limits)), make([]bucket.Item, 0, len(c.Limits))
 	var refusal *dialect.Refusal
 	for _, l := range c.Limits {
 		if !p.meets(l) {
@@ -193,7 +206,7 @@ func (p *Plan) listed(l bucket.Limit) bool {
 	return false
 }
 
-func limitOf(l *config.Limit, entity string, t *Periods, now bucket.Millis) bucket.Limit {
+func limitOf(l *config.Limit, entity string, t *Memory, now bucket.Millis) bucket.Limit {
 	b := bucket.Limit{Name: l.Name, Period: l.Period, Entity: entity, Kind: l.Kind, Lost: l.Lost}
 	if l.Kind == bucket.CalendarWindow {
 		b.Max, b.Bounds = l.Max, t.bounds(l, now)

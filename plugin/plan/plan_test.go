@@ -458,10 +458,11 @@ func BenchmarkBuild(b *testing.B) {
 	for _, size := range []int{1 << 10, 100 << 10} {
 		body := []byte(`{"model": "m-1", "messages": [{"role": "user", "content": "` + strings.Repeat("The quick brown fox jumps over the lazy dog, again. ", size/52) + `"}]}`)
 		b.Run(strconv.Itoa(size>>10)+"KiB", func(b *testing.B) {
+			memory := new(Memory)
 			b.SetBytes(int64(len(body)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, refusal := Build(c, dialect.OpenAIChat, Caller{[]string{"k", ""}}, body, now); refusal != nil {
+				if _, refusal := memory.Build(c, dialect.OpenAIChat, Caller{[]string{"k", ""}}, body, now); refusal != nil {
 					b.Fatal(refusal)
 				}
 			}
