@@ -42,16 +42,14 @@ func readOpenAIUsage(raw []byte) usageRecord {
 	if len(raw) == 0 || raw[0] != '{' {
 		return usageRecord{}
 	}
-	r := usageReader{raw: raw}
-	input := r.figure("prompt_tokens")
-	output := r.figure("completion_tokens")
-	if r.bad || r.found == 0 {
+	var r usageReader
+	r.read(gjson.ParseBytes(raw), usagePaths[:])
+	input, output := r.figures[promptTokens], r.figures[completionTokens]
+	if !r.found[promptTokens] && !r.found[completionTokens] {
 		return usageRecord{}
 	}
-	cached := max(r.figure("prompt_tokens_details.cached_tokens"),
-		r.figure("prompt_cache_hit_tokens"), r.figure("cached_tokens"))
-	reasoning := r.figure("completion_tokens_details.reasoning_tokens")
-	total := r.figure("total_tokens")
+	cached := max(r.figures[promptCached], r.figures[cacheHit], r.figures[cachedTokens])
+	reasoning, total := r.figures[reasoningTokens], r.figures[totalTokens]
 	if r.bad {
 		return usageRecord{}
 	}
@@ -61,17 +59,64 @@ func readOpenAIUsage(raw []byte) usageRecord {
 	return usageRecord{seen: true, input: input, cached: cached, output: output}
 }
 
-type usageReader struct {
-	raw   []byte
-	found int
-	bad   bool // a figure is no whole number between 0 and maxUsage
+// Figures of a usage record.
+const (
+	promptTokens = iota
+	completionTokens
+	totalTokens
+	cacheHit
+	cachedTokens
+	promptCached
+	reasoningTokens
+	usageFigures
+)
+
+// usagePath leads to a figure, or to an object with figures.
+type usagePath struct {
+	name   string
+	figure int
+	within []usagePath
 }
 
-// figure reads one count; what is absent or null reads as 0.
-func (r *usageReader) figure(path string) int64 {
-	v := gjson.GetBytes(r.raw, path)
-	if !v.Exists() || v.Type == gjson.Null {
-		return 0
+var usagePaths = [...]usagePath{
+	{name: "prompt_tokens", figure: promptTokens},
+	{name: "completion_tokens", figure: completionTokens},
+	{name: "total_tokens", figure: totalTokens},
+	{name: "prompt_cache_hit_tokens", figure: cacheHit},
+	{name: "cached_tokens", figure: cachedTokens},
+	{name: "prompt_tokens_details", within: []usagePath{{name: "cached_tokens", figure: promptCached}}},
+	{name: "completion_tokens_details", within: []usagePath{{name: "reasoning_tokens", figure: reasoningTokens}}},
+}
+
+type usageReader struct {
+	figures [usageFigures]int64
+	found   [usageFigures]bool
+	bad     bool // a figure is no whole number between 0 and maxUsage
+}
+
+// read takes the figures that paths lead to, each from the first place that bears its name. What is
+// absent or null reads as 0.
+func (r *usageReader) read(object gjson.Result, paths []usagePath) {
+	seen := 0
+	object.ForEach(func(key, v gjson.Result) bool {
+		for i := range paths {
+			if paths[i].name != key.Str || seen&(1<<i) != 0 {
+				continue
+			}
+			seen |= 1 << i
+			if paths[i].within == nil {
+				r.take(paths[i].figure, v)
+			} else if v.IsObject() {
+				r.read(v, paths[i].within)
+			}
+		}
+		return true
+	})
+}
+
+func (r *usageReader) take(figure int, v gjson.Result) {
+	if v.Type == gjson.Null {
+		return
 	}
 	n, ok := int64(0), false
 	if v.Type == gjson.Number {
@@ -79,8 +124,7 @@ func (r *usageReader) figure(path string) int64 {
 	}
 	if !ok || n < 0 || n > maxUsage {
 		r.bad = true
-		return 0
+		return
 	}
-	r.found++
-	return n
+	r.figures[figure], r.found[figure] = n, true
 }
