@@ -85,10 +85,28 @@ func kindLetter(k bucket.Kind) string {
 // KillField is the field of a kill flag in the hash Ctl. The global one is KillField("global", "all").
 // The id stands as it is where it is short and of printable ASCII without %, else as in a key.
 func KillField(scope, id string) string {
-	if len(id) <= 2*longestPart && !strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' || r == '%' }) {
+	if fits(id) {
 		return scope + ":" + id
 	}
 	return scope + ":" + part(id)
+}
+
+// FieldOf is KillField for a name "scope:id", which mostly is its own field.
+func FieldOf(name string) string {
+	scope, id, _ := strings.Cut(name, ":")
+	if fits(id) {
+		return name
+	}
+	return KillField(scope, id)
+}
+
+func fits(id string) bool {
+	for i := range len(id) {
+		if c := id[i]; c <= ' ' || c > '~' || c == '%' {
+			return false
+		}
+	}
+	return len(id) <= 2*longestPart
 }
 
 const longestReason = 200

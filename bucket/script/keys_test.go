@@ -31,6 +31,9 @@ func TestKeys(t *testing.T) {
 		{KillField("model", "org/model:free"), "model:org/model:free"},
 		{KillField("tenant", "a b"), "tenant:a%20b"},
 		{KillField("tenant", "a%20b"), "tenant:a%2520b"},
+		{FieldOf("model:org/model:free"), "model:org/model:free"},
+		{FieldOf("tenant:a b"), "tenant:a%20b"},
+		{FieldOf("tenant:\xff"), "tenant:%FF"},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("%q, want %q", tt.got, tt.want)

@@ -34,16 +34,34 @@ type killTable struct {
 	version uint32        // of the shared data last read
 }
 
-func (t *killTable) find(fields []string, now bucket.Millis) (KillFlag, bool) {
+func (t *killTable) find(names []string, now bucket.Millis) (KillFlag, bool) {
 	if len(t.flags) == 0 {
 		return KillFlag{}, false
 	}
-	for _, f := range fields {
-		if k, ok := t.flags[f]; ok && (k.Until == 0 || k.Until > now) {
+	for _, name := range names {
+		if k, ok := t.flags[script.FieldOf(name)]; ok && (k.Until == 0 || k.Until > now) {
+			k.Field = name // as the caller wrote it
 			return k, true
 		}
 	}
 	return KillFlag{}, false
+}
+
+// flagFields are the fields that the store keeps the named flags under: a client's bytes never get
+// there as they are. The list that was given is left as it is.
+func flagFields(names []string) []string {
+	fields := names
+	for i, name := range names {
+		field := script.FieldOf(name)
+		if field == name {
+			continue
+		}
+		if &fields[0] == &names[0] {
+			fields = append([]string(nil), names...)
+		}
+		fields[i] = field
+	}
+	return fields
 }
 
 func (t *killTable) set(f KillFlag) {

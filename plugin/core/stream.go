@@ -255,7 +255,7 @@ func (s *Stream) decide(body []byte, now bucket.Millis, fx *effects) {
 		return
 	}
 	call, err := s.w.layout.Reserve(bucket.ReserveRequest{
-		ID: s.id, Lease: c.Lease.For, Keep: c.Lease.Keep, Cell: c.Lease.Cell, Kills: p.Kills, Items: p.Items,
+		ID: s.id, Lease: c.Lease.For, Keep: c.Lease.Keep, Cell: c.Lease.Cell, Kills: flagFields(p.Kills), Items: p.Items,
 	}, "r."+s.id)
 	if err != nil {
 		fx.log("reserve: " + err.Error())
@@ -346,7 +346,7 @@ func (s *Stream) onStore(e *Event, fx *effects) {
 // deny refuses by a store's answer.
 func (s *Stream) deny(got bucket.ReserveReply, fx *effects) {
 	if got.Outcome == bucket.Killed && got.By >= 0 && got.By < len(s.plan.Kills) {
-		if f, ok := parseFlag(s.plan.Kills[got.By], got.Reason); ok {
+		if f, ok := parseFlag(script.FieldOf(s.plan.Kills[got.By]), got.Reason); ok {
 			fx.tell(Event{Kind: KillSeen, Flag: f})
 		}
 	}
@@ -354,8 +354,8 @@ func (s *Stream) deny(got bucket.ReserveReply, fx *effects) {
 }
 
 // refuseKilled refuses by this worker's own table of kill flags, without asking the store.
-func (s *Stream) refuseKilled(fields []string, now bucket.Millis, fx *effects) bool {
-	f, ok := s.w.kills.find(fields, now)
+func (s *Stream) refuseKilled(names []string, now bucket.Millis, fx *effects) bool {
+	f, ok := s.w.kills.find(names, now)
 	if !ok {
 		return false
 	}
