@@ -60,8 +60,38 @@ func (r *reader) identity(c *Compiled, n *node) Identity {
 	if v := n.get("guard"); v != nil {
 		id.Guards = r.guards(c, v, id)
 	}
+	if v := n.get("one_of"); v != nil {
+		for _, kid := range v.kids {
+			r.hashedValue(kid, kid.text, id)
+		}
+	}
+	if v := n.get("guard"); v != nil {
+		for _, kid := range v.kids {
+			r.hashedValue(kid, kid.key, id)
+		}
+	}
 	return id
 }
+
+// hashedValue refuses a value that an identity can never have because all that it can have are
+// hashes. A trailing * may leave a part out.
+func (r *reader) hashedValue(n *node, value string, id Identity) {
+	for _, s := range id.Sources {
+		if !s.Hash {
+			return
+		}
+	}
+	if len(id.Sources) == 0 || value == "" || value == id.Default {
+		return
+	}
+	head, part := strings.CutSuffix(value, "*")
+	if strings.Trim(head, "0123456789abcdef") != "" || len(head) > hashDigits || !part && len(head) < hashDigits {
+		r.faultFound(n, "a value that "+id.Name+" never has, because it is hashed", "the hash: "+decimal(hashDigits)+" of 0-9 and a-f, as the access log shows it")
+	}
+}
+
+// hashDigits is the length of a hashed value: 16 bytes in hex.
+const hashDigits = 32
 
 func (r *reader) sources(c *Compiled, n *node) []Source {
 	if n.kind != kindList || len(n.kids) == 0 {
@@ -119,6 +149,8 @@ func (r *reader) header(n *node) string {
 	const want = "the name of a request header"
 	name := strings.ToLower(r.text(n, "", want))
 	switch {
+	case name == "host":
+		return ":authority" // Envoy knows it under the name of HTTP/2 only
 	case name == "" || name == ":authority":
 	case strings.HasPrefix(name, "x-emmer-"):
 		r.fault(n, "a header that is not x-emmer-*, because those are removed from requests")

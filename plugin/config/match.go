@@ -1,6 +1,11 @@
 package config
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	"github.com/emmer-proxy/emmer/plugin/dialect"
+)
 
 // key resolves a name of by or for.
 func (c *Compiled) key(name string) (Key, bool) {
@@ -88,6 +93,9 @@ func (r *reader) pattern(c *Compiled, key Key, n *node) []string {
 	}
 	known, want := c.values(key)
 	if known == nil {
+		if key.Identity >= 0 {
+			r.hashedValue(n, p, c.Identities[key.Identity])
+		}
 		return []string{p}
 	}
 	var out []string
@@ -116,6 +124,12 @@ func (c *Compiled) values(key Key) (out []spelling, want string) {
 		for _, v := range id.OneOf {
 			add(v, v)
 		}
+		if len(id.OneOf) == 0 && id.constant() {
+			for _, s := range id.Sources {
+				add(s.Value, s.Value)
+			}
+			return out, "a value that " + key.Name + " can have"
+		}
 		if id.Missing == Pass && len(id.OneOf) > 0 {
 			add("", "")
 		}
@@ -128,6 +142,10 @@ func (c *Compiled) values(key Key) (out []spelling, want string) {
 			}
 		}
 		return out, "a name or alias under models, or a pattern that fits one"
+	case key.Name == "dialect":
+		name := dialect.OpenAIChat.Name()
+		add(name, name)
+		return out, name
 	case key.Name == "target":
 		for _, t := range c.Targets {
 			add(t.Name, t.Name)
@@ -140,6 +158,11 @@ func (c *Compiled) values(key Key) (out []spelling, want string) {
 		return out, "a provider of a target, or a pattern that fits one"
 	}
 	return nil, ""
+}
+
+// constant says that no caller has a say in the value.
+func (id Identity) constant() bool {
+	return !slices.ContainsFunc(id.Sources, func(s Source) bool { return s.Value == "" })
 }
 
 // Matches says whether a value fits a pattern: equal, or beginning as the pattern does before its

@@ -2,6 +2,7 @@ package config
 
 import (
 	"github.com/emmer-proxy/emmer/bucket"
+	"github.com/emmer-proxy/emmer/plugin/dialect"
 )
 
 // Parse reads a configuration in JSON. Strings may hold ${NAME}, which env gives the value of. The
@@ -127,7 +128,7 @@ func (r *reader) body(c *Compiled, n *node) {
 		return
 	}
 	c.Body.Hold = r.size(n.get("hold"), 1<<20, 1<<10, 64<<20)
-	c.Body.Depth = int(r.count(n.get("depth"), 256, 8, 10_000))
+	c.Body.Depth = int(r.count(n.get("depth"), 256, 8, dialect.MaxDepth))
 }
 
 func (r *reader) lease(c *Compiled, n *node) {

@@ -1,6 +1,9 @@
 package dialect
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // jsonScanner reads one JSON document in pieces of any size and tells a handler of the values that
 // a schema names. It is iterative and holds no part of the document but one short value or key at
@@ -9,6 +12,7 @@ import "strconv"
 // Strict, it takes RFC 8259 and nothing else, and refuses what two decoders might read differently:
 //   - a second occurrence of a key that the schema names, also if spelled with escapes: some
 //     decoders take the first value, some the last;
+//   - such a key in another case: Go's encoding/json and ASP.NET's defaults take it for the same;
 //   - bytes that are no UTF-8: a decoder that drops them would turn an unknown key into a known one.
 //
 // Half a surrogate pair, written as an escape, is allowed: providers accept it.
@@ -49,8 +53,8 @@ type jsonScanner struct {
 // throughout, is far below it.
 const maxHeld = 1024
 
-// maxJSONDepth is the cap of the cap: a frame of the stack is 12 bytes.
-const maxJSONDepth = 512
+// MaxDepth is the most that nesting may be capped at: a frame of the stack is 12 bytes.
+const MaxDepth = 512
 
 type frame struct {
 	seen  uint32 // fields seen, one bit each
@@ -86,8 +90,8 @@ const (
 )
 
 func newJSONScanner(schema []node, h jsonHandler, depth int, lax bool) jsonScanner {
-	if depth <= 0 || depth > maxJSONDepth {
-		depth = maxJSONDepth
+	if depth <= 0 || depth > MaxDepth {
+		depth = MaxDepth
 	}
 	return jsonScanner{schema: schema, h: h, max: depth, lax: lax, stack: make([]frame, 0, 16)}
 }
@@ -383,6 +387,17 @@ func (s *jsonScanner) endKey() {
 			s.fail("duplicate_key", path, path+" is given more than once; send each field once")
 		}
 		return
+	}
+	if s.lax {
+		return
+	}
+	for i, f := range s.schema[top.node].fields {
+		if len(key) >= len(f.key) && strings.EqualFold(f.key, string(key)) {
+			top.field = uint8(i + 1)
+			path := s.path()
+			s.fail("misspelled_key", path, path+" is given in other letters; spell it "+f.key)
+			return
+		}
 	}
 }
 

@@ -78,6 +78,9 @@ func TestChatRefusesWhatTwoDecodersMayReadDifferently(t *testing.T) {
 		{`{"\u006d\u006F\u0064\u0065\u006c":"cheap","model":"dear"}`, "duplicate_key", "model"},
 		{`{"messages":[{"content":"a"},{"role":"user","content":"a","content":"b"}]}`, "duplicate_key", "messages[1].content"},
 		{`{"stream_options":{"include_usage":true,"include_usage":false}}`, "duplicate_key", "stream_options.include_usage"},
+		{`{"model":"cheap","Model":"dear"}`, "misspelled_key", "model"},
+		{`{"max_tokens":5,"MAX_TO\u212aEN\u017f":9000}`, "misspelled_key", "max_tokens"},
+		{`{"messages":[{"Content":"a"}]}`, "misspelled_key", "messages[0].content"},
 		{`{"model":"m"} {"model":"n"}`, "invalid_json", ""},
 		{`{"model":"m"}x`, "invalid_json", ""},
 		{"{\"mod\xffel\":\"m\"}", "invalid_json", ""},
@@ -131,7 +134,7 @@ func TestChatTakesWhatIsOdd(t *testing.T) {
 	}{
 		{`{}`, Facts{N: 1}, nil},
 		{`{"model":null,"stream":null,"n":null,"messages":null,"stream_options":null}`, Facts{N: 1}, nil},
-		{`{"Model":"m","model ":"m","modell":"m"}`, Facts{N: 1}, nil}, // keys match exactly
+		{`{"model ":"m","modell":"m"}`, Facts{N: 1}, nil}, // keys match exactly
 		{`{"model":"a\u0062\/c"}`, Facts{N: 1, Model: "ab/c", ModelSpan: Span{9, 21}}, nil},
 		{`{"messages":[{"role":"user","content":"ab\ud83d"}]}`, Facts{N: 1, Messages: 1}, []string{"user", "ab\ufffd"}},
 		{`{"messages":["hi",{"content":["a",{"text":"b"}]},{"content":{"text":"c"}}]}`, Facts{N: 1, Messages: 3}, []string{"hi", "a", "b", "c"}},
