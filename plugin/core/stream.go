@@ -120,9 +120,13 @@ func (s *Stream) onRequestHeaders(e *Event, fx *effects) {
 	}
 	s.dialect, s.record.dialect = d, d.Name()
 	fx.count("emmer.requests")
-	var length, encoding string
+	var length, encoding, foreign string
 	for _, h := range e.Head.Headers {
 		switch h[0] {
+		case "content-type":
+			if !dialect.ReadsCharset(h[1]) {
+				foreign = h[1]
+			}
 		case "content-length":
 			length = h[1]
 		case "content-encoding":
@@ -153,6 +157,10 @@ func (s *Stream) onRequestHeaders(e *Event, fx *effects) {
 	}
 	if encoding != "" && !strings.EqualFold(encoding, "identity") {
 		s.refuse(plan.Refuse(nil, plan.UnsupportedEncoding(encoding)), fx)
+		return
+	}
+	if foreign != "" {
+		s.refuse(plan.Refuse(nil, plan.UnsupportedType(foreign)), fx)
 		return
 	}
 	if n, err := strconv.ParseUint(length, 10, 63); err == nil && n > uint64(c.Body.Hold) {

@@ -30,13 +30,21 @@ func Recognise(method, path string) (Dialect, bool) {
 // no dialect knows it: one of its segments is a version (v1, v1beta, v2) or a name by which
 // gateways and providers root their APIs. Health checks, metrics and web pages are not.
 func LLMPath(path string) bool {
+	before := ""
 	for _, s := range segments(path) {
 		switch s {
 		case "v1", "v1beta", "v1beta1", "v1alpha", "v2", "v3", "v4",
-			"openai", "anthropic", "deployments", "completions", "messages", "responses",
-			"embeddings", "rerank":
+			"openai", "anthropic", "deployments", "engines", "completions", "messages", "responses",
+			"embeddings", "rerank",
+			"completion", "infill", "generate", "generate_stream", "invocations", // llama.cpp, TGI, vLLM, Ollama
+			"invoke", "invoke-with-response-stream", "converse", "converse-stream": // Bedrock
 			return true
+		case "chat":
+			if before == "api" { // Ollama
+				return true
+			}
 		}
+		before = s
 	}
 	return false
 }

@@ -60,6 +60,7 @@ func TestLLMPath(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/v1/models": true, "/V1/responses": true, "/v1beta/models/gemini:generateContent": true,
 		"/openai/deployments/d/x": true, "/api/v2/rerank": true, "/rerank": true,
+		"/invocations": true, "/api/chat": true, "/api/generate": true, "/model/anthropic.claude/converse": true, "/chat": false,
 		"/healthz": false, "/": false, "/index.html": false, "/metrics?v1": false, "/v10": false,
 	} {
 		if LLMPath(path) != want {

@@ -55,10 +55,10 @@ func UnsupportedEncoding(coding string) dialect.Refusal {
 		Message: "The content-encoding " + shown(coding) + " can't be read here. Send the body without one."}
 }
 
-// UnsupportedType refuses a body of a media type that can't be read.
+// UnsupportedType refuses a body in a charset that can't be read.
 func UnsupportedType(contentType string) dialect.Refusal {
 	return dialect.Refusal{Reason: dialect.Unsupported, Code: "unsupported_media_type",
-		Message: "The content-type " + shown(contentType) + " can't be read here. Send application/json."}
+		Message: "The content-type " + shown(contentType) + " can't be read here. Send application/json in UTF-8."}
 }
 
 // TrailersRefused refuses a request with trailers where they can't be forwarded safely.
