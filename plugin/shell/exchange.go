@@ -55,8 +55,8 @@ func (x *exchange) OnHttpRequestHeaders(_ int, end bool) (action types.Action) {
 	return action
 }
 
-// head sorts the headers of a request: pseudo-headers apart, the rest in order and repeated as they
-// came.
+// head sorts the headers of a request: pseudo-headers apart, save for the one that says who is asked;
+// the rest in order and repeated as they came.
 func head(headers [][2]string, c *config.Compiled) plan.Head {
 	var h plan.Head
 	h.Headers = headers[:0]
@@ -66,7 +66,7 @@ func head(headers [][2]string, c *config.Compiled) plan.Head {
 			h.Method = kv[1]
 		case kv[0] == ":path":
 			h.Path = kv[1]
-		case len(kv[0]) > 0 && kv[0][0] == ':':
+		case len(kv[0]) > 0 && kv[0][0] == ':' && kv[0] != ":authority":
 		default:
 			h.Headers = append(h.Headers, kv)
 		}

@@ -18,6 +18,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/proxy-wasm/proxy-wasm-go-sdk/proxywasm"
 	"github.com/proxy-wasm/proxy-wasm-go-sdk/proxywasm/types"
@@ -262,20 +263,24 @@ func claim(path []string) (string, bool) {
 	if err != nil || len(b) == 0 {
 		return "", false
 	}
-	if len(b) == 8 && !printable(b) {
+	if len(b) == 8 && !plain(b) {
 		if f := math.Float64frombits(binary.LittleEndian.Uint64(b)); f == math.Trunc(f) && math.Abs(f) < 1<<53 {
 			return strconv.FormatInt(int64(f), 10), true
 		}
-		return "", false
+		if !text(b) { // a name of eight bytes such as Zürich7 is one
+			return "", false
+		}
 	}
 	return string(b), true
 }
 
-func printable(b []byte) bool {
+func plain(b []byte) bool { return text(b) && utf8.RuneCount(b) == len(b) }
+
+func text(b []byte) bool {
 	for _, c := range b {
-		if c < 0x20 || c > 0x7e {
+		if c < 0x20 || c == 0x7f {
 			return false
 		}
 	}
-	return true
+	return utf8.Valid(b)
 }
