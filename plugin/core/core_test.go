@@ -153,7 +153,7 @@ func kinds(fx []Effect) string {
 }
 
 var effectNames = map[EffectKind]string{Hold: "hold", Call: "call", SetHeader: "set", RemoveHeader: "remove", SetResponseHeader: "respond",
-	ReplaceBody: "replace", Answer: "answer", ResumeRequest: "resume", ResumeGate: "resume-gate", SetState: "state", Count: "count", Log: "log",
+	EditBody: "replace", Answer: "answer", ResumeRequest: "resume", ResumeGate: "resume-gate", SetState: "state", Count: "count", Log: "log",
 	Tell: "tell", Wake: "wake", ShareIf: "share-if", Share: "share", Drained: "drained"}
 
 var eventNames = map[EventKind]string{RequestHeaders: "request-headers", RequestBody: "request-body", RequestTrailers: "request-trailers",

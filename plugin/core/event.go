@@ -82,7 +82,7 @@ const (
 	SetHeader                               // request header Name = Value, at the gate if AtGate
 	RemoveHeader                            // request header Name
 	SetResponseHeader                       // Name = Value
-	ReplaceBody                             // the request body becomes Body
+	EditBody                                // the request body, which this entry holds, becomes Stream.Edited of it
 	Answer                                  // local reply: Status, Headers, Body
 	ResumeRequest                           // let go what this entry holds
 	ResumeGate                              // let go what the gate holds

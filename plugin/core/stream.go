@@ -44,7 +44,8 @@ type Stream struct {
 	bodiless bool
 	hadSize  bool // the client sent content-length, which was removed
 	edits    [][2]string
-	edited   []byte // the body to send instead, until the grant
+	edit     bool // the body is to be edited before it leaves
+	size     int  // bytes of the body
 
 	dialect dialect.Dialect
 	caller  plan.Caller
@@ -246,10 +247,10 @@ func (s *Stream) decide(body []byte, now bucket.Millis, fx *effects) {
 	if s.refuseKilled(p.Kills, now, fx) {
 		return
 	}
-	length := len(body)
-	if len(p.Edits) > 0 {
-		s.edited = p.Edited(body)
-		length = len(s.edited)
+	s.size, s.edit = len(body), len(p.Edits) > 0
+	length := s.size
+	for _, e := range p.Edits {
+		length += len(e.With) - int(e.At.End-e.At.Start)
 	}
 	if s.hadSize {
 		s.edits = append(s.edits, [2]string{"content-length", strconv.Itoa(length)})
@@ -275,7 +276,7 @@ func (s *Stream) decide(body []byte, now bucket.Millis, fx *effects) {
 	s.ask(false, c.Store.Timeout, fx)
 	// Where the gate holds the headers and nothing is left to edit, the body is handed over to it:
 	// one resume instead of two. A gate that was not reached yet may not exist on this chain.
-	if !(s.gateHeld && s.edited == nil) {
+	if !(s.gateHeld && !s.edit) {
 		s.kept = true
 		fx.hold()
 	}
@@ -402,9 +403,9 @@ func (s *Stream) grant(inCallback bool, fx *effects) {
 	case s.gateHeld:
 		s.applyEdits(true, fx)
 	}
-	if s.edited != nil {
-		fx.add(Effect{Kind: ReplaceBody, Body: s.edited})
-		s.edited = nil
+	if s.edit {
+		fx.add(Effect{Kind: EditBody})
+		s.edit = false
 	}
 	if s.kept && !inCallback {
 		fx.add(Effect{Kind: ResumeRequest})
@@ -413,6 +414,15 @@ func (s *Stream) grant(inCallback bool, fx *effects) {
 		fx.add(Effect{Kind: ResumeGate})
 	}
 	s.kept, s.gateHeld = false, false
+}
+
+// Edited is the body as it is to leave. It is made when it leaves: no call that waits for the store
+// keeps a body in this VM, whose memory is bounded. False: body is not the one that was planned.
+func (s *Stream) Edited(body []byte) ([]byte, bool) {
+	if s.plan == nil || len(body) != s.size {
+		return nil, false
+	}
+	return s.plan.Edited(body), true
 }
 
 // applyEdits sets the headers that the decision brought, once.
@@ -426,7 +436,7 @@ func (s *Stream) applyEdits(atGate bool, fx *effects) {
 // refuse answers in place of the provider. At most once: the state it leaves is final.
 func (s *Stream) refuse(d plan.Denial, fx *effects) {
 	s.state = Refused
-	s.edited, s.edits = nil, nil
+	s.edit, s.edits = false, nil
 	dia := s.dialect
 	if dia == nil {
 		dia = dialect.OpenAIChat

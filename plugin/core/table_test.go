@@ -300,10 +300,11 @@ func TestAnEditedBodyWaitsHereAndLeavesInOrder(t *testing.T) {
 	if got := kinds(fx); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	for _, f := range fx {
-		if f.Kind == ReplaceBody && string(f.Body) != body {
-			t.Errorf("the body became %s", f.Body)
-		}
+	if got, ok := s.Edited([]byte(chat)); !ok || string(got) != body {
+		t.Errorf("the body became %s", got)
+	}
+	if _, ok := s.Edited([]byte(chat + " ")); ok {
+		t.Error("another body than the one that was planned was edited: its length has been stated already")
 	}
 }
 

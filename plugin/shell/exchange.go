@@ -99,6 +99,18 @@ func (x *exchange) OnHttpRequestTrailers(int) (action types.Action) {
 	return x.step(e)
 }
 
+// editBody replaces the body that this entry holds. One that can't be must not leave as it is: its
+// length may have been stated already.
+func (x *exchange) editBody() {
+	body, ok := x.stream.Edited(mustBody(x.plugin.config.Body.Hold + 1))
+	if !ok {
+		panic("the request body is not the one that was read")
+	}
+	if err := proxywasm.ReplaceHttpRequestBody(body); err != nil {
+		panic("replacing the request body: " + err.Error())
+	}
+}
+
 // mustBody reads the buffered request body. A body that can't be read must not pass unmetered.
 func mustBody(most int) []byte {
 	b, err := proxywasm.GetHttpRequestBody(0, most)
@@ -195,9 +207,9 @@ func (x *exchange) apply(f *core.Effect) {
 		err = proxywasm.RemoveHttpRequestHeader(f.Name)
 	case core.SetResponseHeader:
 		err = proxywasm.ReplaceHttpResponseHeader(f.Name, f.Value)
-	case core.ReplaceBody:
+	case core.EditBody:
 		if x.about(false) {
-			err = proxywasm.ReplaceHttpRequestBody(f.Body)
+			x.editBody()
 		}
 	case core.SetState:
 		err = proxywasm.SetProperty([]string{f.Name}, f.Body)
