@@ -76,8 +76,8 @@ func appendCall(b []byte, c script.Call, full bool) []byte {
 	b = append(b, `,"`...)
 	b = strconv.AppendInt(b, int64(len(c.Keys)), 10)
 	b = append(b, '"')
-	for _, k := range c.Keys {
-		b = appendString(append(b, ','), k)
+	for _, k := range c.Keys { // the script room escapes all that JSON would
+		b = append(append(append(b, `,"`...), k...), '"')
 	}
 	for _, a := range c.Args {
 		b = appendString(append(b, ','), a)

@@ -50,12 +50,14 @@ func BenchmarkExchange(b *testing.B) {
 		apply(s.Step(Event{Kind: StoreReply, Now: at, Status: "200", Body: []byte(`{"result":[1,5000,65000,0,0,1000000,1000000,1000000,1000000,"` + s.call.Nonce + `"]}`)}))
 		apply(s.Step(Event{Kind: ResponseHeaders, Now: at, Response: dialect.ResponseHead{Status: 200, ContentType: "application/json"}}))
 		apply(s.Step(Event{Kind: ResponseBody, Now: at, Body: answer, End: true}))
-		for _, f := range w.Step(Event{Kind: Flush, Now: at}) {
+		sent := w.Step(Event{Kind: Flush, Now: at})
+		for _, f := range sent {
 			if f.Kind == Call {
 				w.Recycle(w.Step(Event{Kind: StoreReply, Now: at, Tag: f.Call.Tag, Status: "200",
 					Body: []byte(`{"result":[1,5000,1000000,1000000,1000000,1000000,"s.` + s.id + `"]}`)}))
 			}
 		}
+		w.Recycle(sent)
 		apply(s.Step(Event{Kind: StreamDone, Now: at}))
 	}
 }

@@ -34,6 +34,9 @@ type killTable struct {
 	version uint32        // of the shared data last read
 }
 
+// any is false in the usual case, where not even the names of flags need to be made.
+func (t *killTable) any() bool { return len(t.flags) > 0 }
+
 func (t *killTable) find(names []string, now bucket.Millis) (KillFlag, bool) {
 	if len(t.flags) == 0 {
 		return KillFlag{}, false

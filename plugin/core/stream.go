@@ -153,7 +153,7 @@ func (s *Stream) onRequestHeaders(e *Event, fx *effects) {
 		return
 	}
 	s.caller = who
-	if s.refuseKilled(plan.HeadKills(c, who), e.Now, fx) {
+	if s.w.kills.any() && s.refuseKilled(plan.HeadKills(c, who), e.Now, fx) {
 		return
 	}
 	if encoding != "" && !strings.EqualFold(encoding, "identity") {

@@ -43,6 +43,7 @@ func entity(by []config.Key, value func(config.Key) string) string {
 		return ""
 	}
 	var b strings.Builder
+	b.Grow(64)
 	for i, k := range by {
 		if i > 0 {
 			b.WriteByte(',')
