@@ -64,6 +64,17 @@ func TestChainWithoutGate(t *testing.T) {
 	})
 }
 
+// TestChainWithoutGateBesideOneThatHasIt runs chains that lack their second entry in a VM that has
+// one for another chain.
+func TestChainWithoutGateBesideOneThatHasIt(t *testing.T) {
+	t.Parallel()
+	pair := scenario.EmmerModes()["pair"]
+	onBothHosts(t, scenario.Options{
+		Files: []string{filepath.Join("testdata", "ungated", "*.txtar")}, Wasm: wasmbuild.Path(t),
+		Modes: map[string][]scenario.Entry{"pair": pair, "entry-only": pair[:1]},
+	})
+}
+
 func onBothHosts(t *testing.T, o scenario.Options) {
 	o.Probes, o.Update = probes(), *update
 	o.CompilationCache = filepath.Join("..", ".cache", "wazero")

@@ -31,7 +31,7 @@ const (
 	GateHeaders                           // the second entry reached its header callback
 	StoreReply                            // Tag, Status, Body
 	StoreUnsent                           // Tag: the host would not send the call
-	ResponseHeaders                       // Response, End
+	ResponseHeaders                       // Response, Ungated, End
 	ResponseBody                          // Body is this piece, End
 	ResponseTrailers                      //
 	StreamDone                            // the exchange is over, however it ended
@@ -61,6 +61,7 @@ type Event struct {
 	Size     int
 	Body     []byte // valid during Step only: of a request, an answer or the store's answer
 	Response dialect.ResponseHead
+	Ungated  bool // of an answer: the provider's, to a call that no gate held
 
 	Tag    uint64
 	Status string // of the store's answer, empty if it broke off

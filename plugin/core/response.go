@@ -7,6 +7,10 @@ import (
 )
 
 func (s *Stream) onResponseHeaders(e *Event, fx *effects) {
+	if e.Ungated {
+		fx.count("emmer.mismatch")
+		fx.log("a provider was reached past emmer.gate: heads of refused calls get there too; list emmer.gate behind emmer in every chain, or set hold.mode to flag")
+	}
 	switch s.state {
 	case Reading, Deciding:
 		// Another filter or the host itself answered before the decision.

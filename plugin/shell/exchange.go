@@ -131,11 +131,22 @@ func (x *exchange) OnHttpResponseHeaders(_ int, end bool) (action types.Action) 
 	default:
 		return types.ActionContinue
 	}
-	return x.step(core.Event{Kind: core.ResponseHeaders, Now: now(), End: end, Response: dialect.ResponseHead{
+	return x.step(core.Event{Kind: core.ResponseHeaders, Now: now(), End: end, Ungated: x.ungated(), Response: dialect.ResponseHead{
 		Status:          status(responseHeader(":status")),
 		ContentType:     responseHeader("content-type"),
 		ContentEncoding: responseHeader("content-encoding"),
 	}})
+}
+
+// ungated says that the provider answered a call that should have been held by a gate and met none:
+// there is one in this VM, but not in this chain. What filters between answer comes past no gate
+// either; Envoy says whose an answer is.
+func (x *exchange) ungated() bool {
+	if x.gateID != 0 || x.plugin.config.Hold != config.HoldPair {
+		return false
+	}
+	details, _ := proxywasm.GetProperty([]string{"response", "code_details"})
+	return string(details) == "via_upstream"
 }
 
 func responseHeader(name string) string {
