@@ -172,7 +172,7 @@ func (h *house) invite() {
 	fmt.Printf("  curl -N %s/v1/chat/completions -H 'authorization: Bearer carol' -H 'x-team: red' \\\n    -H 'content-type: application/json' -d '{\"model\":\"gpt-4o-mini\",\"stream\":true,\"max_tokens\":300,\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}]}'\n", base)
 	fmt.Printf("  curl %s/emmer/v1/kill -H 'authorization: Bearer %s' -d '{\"scope\":\"key\",\"id\":\"carol\",\"reason\":\"testing\",\"for\":\"1m\"}'\n", h.bridge.URL(), operatorToken)
 	fmt.Printf("  curl %s/emmer/v1/resume -H 'authorization: Bearer %s' -d '{\"scope\":\"key\",\"id\":\"carol\"}'\n", h.bridge.URL(), operatorToken)
-	fmt.Printf("  curl -s %s/stats?filter=wasmcustom\n", "http://"+h.envoy.Admin())
+	fmt.Printf("  curl -s '%s/stats?filter=wasmcustom'\n", "http://"+h.envoy.Admin())
 	fmt.Printf("  tail -f %s\n", h.log)
 }
 

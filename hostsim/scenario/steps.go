@@ -159,7 +159,7 @@ func (s *Scenario) parseStep(line string, labels map[string]bool) (step, error) 
 		_, err := time.ParseDuration(st.args[0])
 		return st, err
 	case "kill":
-		return st, want(2, 4, "a scope, an id, and a duration and a reason if you like")
+		return st, want(2, 4, "a scope, an id, and if you like for=1h and a reason (of several words: quoted)")
 	case "resume":
 		return st, want(2, 2, "a scope and an id")
 	case "expect", "await", "probe":

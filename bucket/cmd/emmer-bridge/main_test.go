@@ -268,7 +268,7 @@ func TestWrongSettings(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	if code := run(context.Background(), []string{"-help"}, none, &out); code != 0 || !strings.Contains(out.String(), "-sentinel name") {
+	if code := run(context.Background(), []string{"-help"}, none, &out); code != 0 || !strings.Contains(out.String(), "-sentinel name") || !strings.Contains(out.String(), "EMMER_BRIDGE_OPERATORS ") {
 		t.Errorf("help: %d %s", code, out.String())
 	}
 }

@@ -24,12 +24,24 @@ type settings struct {
 
 var errHelp = errors.New("help was asked for")
 
+const usage = `usage: EMMER_BRIDGE_TOKENS=TOKEN emmer-bridge [flags]
+Every flag can be set by the environment (-max-in-flight: EMMER_BRIDGE_MAX_IN_FLIGHT), secrets only there:
+  EMMER_BRIDGE_TOKENS             bearer tokens for commands, separated by commas or spaces (required)
+  EMMER_BRIDGE_OPERATORS          name=token pairs for /emmer/v1, separated likewise
+  EMMER_BRIDGE_REDIS_USERNAME     and EMMER_BRIDGE_REDIS_PASSWORD: the Redis user
+  EMMER_BRIDGE_SENTINEL_USERNAME  and EMMER_BRIDGE_SENTINEL_PASSWORD: the Sentinels' user
+`
+
 func readSettings(args []string, env func(string) string, out io.Writer) (settings, error) {
 	var s settings
 	var addrs, allow string
 	var secure tlsFiles
 	f := flag.NewFlagSet("emmer-bridge", flag.ContinueOnError)
 	f.SetOutput(out)
+	f.Usage = func() {
+		fmt.Fprint(out, usage)
+		f.PrintDefaults()
+	}
 	f.StringVar(&s.listen, "listen", ":8080", "`address` to serve on")
 	f.StringVar(&addrs, "redis", "127.0.0.1:6379", "`addresses` of Redis, of some nodes of a Cluster, or of the Sentinels, separated by commas")
 	f.BoolVar(&s.redis.Cluster, "cluster", false, "Redis is a Cluster")
@@ -72,7 +84,7 @@ func readSettings(args []string, env func(string) string, out io.Writer) (settin
 	s.redis.SentinelUsername, s.redis.SentinelPassword = env("EMMER_BRIDGE_SENTINEL_USERNAME"), env("EMMER_BRIDGE_SENTINEL_PASSWORD")
 	s.bridge.Tokens = list(env("EMMER_BRIDGE_TOKENS"))
 	if len(s.bridge.Tokens) == 0 {
-		faults = append(faults, errors.New("EMMER_BRIDGE_TOKENS: holds no token"))
+		faults = append(faults, errors.New("EMMER_BRIDGE_TOKENS: holds no token; set it to what the filter's store.token is"))
 	}
 	s.bridge.OperatorTokens = map[string]string{}
 	for i, pair := range list(env("EMMER_BRIDGE_OPERATORS")) {

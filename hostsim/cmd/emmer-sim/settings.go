@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -51,7 +52,7 @@ func readSettings(text string, lookup func(string) (string, bool)) (settings, er
 		} `json:"hold"`
 	}
 	if err := json.Unmarshal(s.json, &known); err != nil {
-		return s, fmt.Errorf("store, hold: %w", err)
+		return s, errors.New("store, hold: want objects of words, such as store: {namespace: emmer}, hold: {mode: pair}")
 	}
 	cluster, ok := known.Store.Cluster.(string)
 	if !ok {
