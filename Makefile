@@ -79,7 +79,8 @@ fuzz: ## every fuzz target for FUZZTIME (20s) each
 .PHONY: demo
 demo: wasm ## a short story on a real Envoy, then curl lines to try (ONCE=1 ends after the story)
 	@.ci/envoy.sh >/dev/null
-	EMMER_ENVOY="$$(.ci/envoy.sh 2>/dev/null)" go run ./examples/demo $(if $(ONCE),-once)
+	@go build -trimpath -o bin/demo ./examples/demo # not go run, which fails when ctrl-C ends it
+	@EMMER_ENVOY="$$(.ci/envoy.sh 2>/dev/null)" bin/demo $(if $(ONCE),-once)
 
 ## measure
 
