@@ -9,6 +9,8 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"flag"
 	"fmt"
@@ -170,13 +172,19 @@ func (h *house) invite() {
 	say("\nEverything stays up. Try it (ctrl-C ends it):\n")
 	fmt.Printf("  curl -i %s/v1/chat/completions -H 'authorization: Bearer carol' -H 'x-team: red' \\\n    -H 'content-type: application/json' -d '{\"model\":\"gpt-4o-mini\",\"max_tokens\":300,\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}]}'\n", base)
 	fmt.Printf("  curl -N %s/v1/chat/completions -H 'authorization: Bearer carol' -H 'x-team: red' \\\n    -H 'content-type: application/json' -d '{\"model\":\"gpt-4o-mini\",\"stream\":true,\"max_tokens\":300,\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}]}'\n", base)
-	fmt.Printf("  curl %s/emmer/v1/kill -H 'authorization: Bearer %s' -d '{\"scope\":\"key\",\"id\":\"carol\",\"reason\":\"testing\",\"for\":\"1m\"}'\n", h.bridge.URL(), operatorToken)
-	fmt.Printf("  curl %s/emmer/v1/resume -H 'authorization: Bearer %s' -d '{\"scope\":\"key\",\"id\":\"carol\"}'\n", h.bridge.URL(), operatorToken)
+	fmt.Printf("  curl %s/emmer/v1/kill -H 'authorization: Bearer %s' -d '{\"scope\":\"key\",\"id\":\"%s\",\"reason\":\"testing\",\"for\":\"1m\"}'\n", h.bridge.URL(), operatorToken, hashed("carol"))
+	fmt.Printf("  curl %s/emmer/v1/resume -H 'authorization: Bearer %s' -d '{\"scope\":\"key\",\"id\":\"%s\"}'\n", h.bridge.URL(), operatorToken, hashed("carol"))
 	fmt.Printf("  curl -s '%s/stats?filter=wasmcustom'\n", "http://"+h.envoy.Admin())
 	fmt.Printf("  tail -f %s\n", h.log)
 }
 
 func say(text string) { fmt.Println(text) }
+
+// hashed is a key as the filter names it where an identity says `hash: true`.
+func hashed(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:16])
+}
 
 // euros writes nano-units of the currency, exactly.
 func euros(nano int64) string {

@@ -94,7 +94,8 @@ func (h *house) tell(ctx context.Context) error {
 func (h *house) kill(ctx context.Context) error {
 	say("\nOn call sees zoe's key in a public repository and sets a kill flag through the bridge.")
 	zoe := act{key: "zoe", team: "blue", prompt: "hello", most: 100}
-	if err := h.operate(ctx, "kill", `{"scope":"key","id":"zoe","reason":"leaked key","for":"1h"}`); err != nil {
+	fmt.Printf("  the log shows keys by their hash: zoe's is %s\n", hashed("zoe"))
+	if err := h.operate(ctx, "kill", `{"scope":"key","id":"`+hashed("zoe")+`","reason":"leaked key","for":"1h"}`); err != nil {
 		return err
 	}
 	took, err := h.until(ctx, zoe, 403)
@@ -103,7 +104,7 @@ func (h *house) kill(ctx context.Context) error {
 	}
 	fmt.Printf("  zoe is refused with 403 after %d ms, and from then on without asking the store\n", took.Milliseconds())
 	say("The key was replaced; the flag is lifted.")
-	if err := h.operate(ctx, "resume", `{"scope":"key","id":"zoe"}`); err != nil {
+	if err := h.operate(ctx, "resume", `{"scope":"key","id":"`+hashed("zoe")+`"}`); err != nil {
 		return err
 	}
 	if took, err = h.until(ctx, zoe, 200); err != nil {

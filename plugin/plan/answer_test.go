@@ -169,7 +169,7 @@ func TestRefusalsWithoutStore(t *testing.T) {
 		decision string
 	}{
 		{UnknownRoute(), 404, "not_found"}, {BodyTooLarge(1 << 20), 413, "too_large"}, {BodyMissing(), 400, "bad_request"},
-		{UnsupportedEncoding("br"), 415, "unsupported"}, {UnsupportedType("text/plain"), 415, "unsupported"}, {TrailersRefused(), 400, "bad_request"},
+		{UnsupportedEncoding("br"), 415, "unsupported"}, {UnsupportedType("text/plain"), 415, "unsupported"},
 		{Misconfigured(), 503, Unavailable}, {Internal(), 500, "internal"},
 		{FromFault(&dialect.Fault{Status: 413, Code: "c", Message: "m"}), 413, "too_large"},
 		{FromFault(&dialect.Fault{Status: 400, Code: "c", Message: "m"}), 400, "bad_request"},

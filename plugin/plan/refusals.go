@@ -61,12 +61,6 @@ func UnsupportedType(contentType string) dialect.Refusal {
 		Message: "The content-type " + shown(contentType) + " can't be read here. Send application/json in UTF-8."}
 }
 
-// TrailersRefused refuses a request with trailers where they can't be forwarded safely.
-func TrailersRefused() dialect.Refusal {
-	return dialect.Refusal{Reason: dialect.BadRequest, Code: "trailers_not_supported",
-		Message: "Requests with trailers can't be forwarded here. Send the request without them."}
-}
-
 // Misconfigured refuses because the filter's other entry is missing or in another VM.
 func Misconfigured() dialect.Refusal {
 	return dialect.Refusal{Reason: dialect.Unavailable, Code: "gateway_not_ready",
