@@ -35,7 +35,7 @@ const (
 	ResponseBody                          // Body is this piece, End
 	ResponseTrailers                      //
 	StreamDone                            // the exchange is over, however it ended
-	Recovered                             // a fault of the filter was caught in this exchange; OnRequest if it can still be answered
+	Recovered                             // a fault of the filter was caught in this exchange
 )
 
 // Events of a Worker, beside StoreReply and StoreUnsent.
@@ -45,6 +45,7 @@ const (
 	Settle                             // Job
 	LeaseTaken                         // Job.ID, Job.Reserved: a granted reservation to keep alive
 	KillSeen                           // Flag: a script's answer named a kill flag
+	StoreFault                         // Cluster, Text: what kept a call from being decided
 	SharedStored                       // OK: whether the ShareIf was stored
 	Shutdown                           // the plugin ends; Drained answers when nothing is left to send
 )
@@ -65,6 +66,7 @@ type Event struct {
 
 	Tag    uint64
 	Status string // of the store's answer, empty if it broke off
+	Text   string
 
 	Job  *Job
 	Flag KillFlag

@@ -376,9 +376,7 @@ func (s *Stream) refuseKilled(names []string, now bucket.Millis, fx *effects) bo
 // broken applies the failure policy: the store gave no usable answer.
 func (s *Stream) broken(r callout.Reply, inCallback bool, fx *effects) {
 	fx.count("emmer.store_" + r.Class.String())
-	if r.Class == callout.Misconfigured {
-		fx.log("store: " + r.Error)
-	}
+	fx.tell(Event{Kind: StoreFault, Now: s.askedAt, Cluster: s.cluster, Text: r.Error})
 	if s.plan.Failure == config.FailOpen {
 		// Failure policy open: the call passes and is booked under its id when the store is back.
 		s.record.decision = "passed_open"

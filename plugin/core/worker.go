@@ -130,6 +130,8 @@ func (w *Worker) Step(event Event) []Effect {
 			w.looked = e.Now
 			w.pollKills(e, &fx)
 		}
+	case StoreFault:
+		w.complain(e.Text, e.Cluster, e.Now, &fx)
 	case SharedStored:
 		if e.OK {
 			w.askKills(&fx)
@@ -303,7 +305,7 @@ func (w *Worker) onSettled(c call, replies []callout.Reply, now bucket.Millis, f
 		}
 		// Whether it was booked is unknown; the id makes a repetition harmless.
 		fx.count("emmer.settle_retry")
-		w.complain(r, now, fx)
+		w.complain(faultText(r, err), j.Cluster, now, fx)
 		if !w.outbox.retry(j, now, w.config.Lease.For+w.config.Lease.Keep) {
 			// Policy: past the lease and its keep the store would refuse it (too old).
 			fx.count("emmer.settle_failed")
@@ -340,7 +342,7 @@ func (w *Worker) onRenewed(c call, r callout.Reply, now bucket.Millis, fx *effec
 	}
 	if r.Class != callout.OK || err != nil {
 		fx.count("emmer.renew_retry")
-		w.complain(r, now, fx)
+		w.complain(faultText(r, err), c.lease.cluster, now, fx)
 		w.leases.again(c.lease, now+w.config.Lease.For/8)
 		return
 	}
@@ -355,11 +357,22 @@ func (w *Worker) onRenewed(c call, r callout.Reply, now bucket.Millis, fx *effec
 	}
 }
 
-// complain tells the operator of a faulty store, at most every ten seconds.
-func (w *Worker) complain(r callout.Reply, now bucket.Millis, fx *effects) {
-	if r.Class != callout.Misconfigured || now-w.said < 10_000 {
+func faultText(r callout.Reply, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	return r.Error
+}
+
+// complain tells the operator of a store that can't be used, at most every ten seconds: the counters
+// say how often.
+func (w *Worker) complain(text, cluster string, now bucket.Millis, fx *effects) {
+	if w.said != 0 && now >= w.said && now-w.said < 10_000 {
 		return
 	}
 	w.said = now
-	fx.log("store: " + r.Error)
+	if cluster == "" {
+		cluster = w.config.Store.Cluster
+	}
+	fx.log("store: " + text + " (cluster " + cluster + ")")
 }

@@ -209,3 +209,31 @@ func TestKillFlagsReachEveryWorkerThroughOnePoll(t *testing.T) {
 		}
 	}
 }
+
+func TestTheOperatorIsToldOfAStoreThatCantBeUsedButNotAtEveryCall(t *testing.T) {
+	w := newWorker(t, "flag", "closed")
+	told := 0
+	for now := bucket.Millis(1000); now < 31_000; now += 100 {
+		s := w.NewStream(uint64(now))
+		s.Step(headersEvent(false))
+		s.Step(bodyEvent(chat))
+		for _, f := range s.Step(storeFails(now, 0, callout.Unsent)) {
+			if f.Kind != Tell {
+				continue
+			}
+			e := *f.Event
+			e.Now = now
+			for _, g := range w.Step(e) {
+				if g.Kind == Log {
+					told++
+					if !strings.Contains(g.Value, "cluster bridge") {
+						t.Errorf("told %q, which doesn't name the cluster", g.Value)
+					}
+				}
+			}
+		}
+	}
+	if told != 3 {
+		t.Errorf("told %d times in 30 seconds, want 3", told)
+	}
+}
