@@ -1,6 +1,6 @@
 // Command emmer-bridge serves Redis over HTTP to Emmer's filter: package bridge as a program.
 //
-//	EMMER_BRIDGE_TOKENS=secret emmer-bridge -listen :8080 -redis 127.0.0.1:6379
+//	EMMER_BRIDGE_TOKENS=secret emmer-bridge -redis 127.0.0.1:6379
 //
 // It serves HTTP/1.1 and cleartext HTTP/2 on one port: the bridge's paths, and GET /metrics for
 // Prometheus. Every flag can be set by the environment (-max-in-flight: EMMER_BRIDGE_MAX_IN_FLIGHT).

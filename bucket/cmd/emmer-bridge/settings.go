@@ -42,7 +42,7 @@ func readSettings(args []string, env func(string) string, out io.Writer) (settin
 		fmt.Fprint(out, usage)
 		f.PrintDefaults()
 	}
-	f.StringVar(&s.listen, "listen", ":8080", "`address` to serve on")
+	f.StringVar(&s.listen, "listen", "127.0.0.1:8080", "`address` to serve on; where gateways reach it and clients do not")
 	f.StringVar(&addrs, "redis", "127.0.0.1:6379", "`addresses` of Redis, of some nodes of a Cluster, or of the Sentinels, separated by commas")
 	f.BoolVar(&s.redis.Cluster, "cluster", false, "Redis is a Cluster")
 	f.StringVar(&s.redis.Master, "sentinel", "", "`name` of the master to ask the Sentinels for")
