@@ -1,6 +1,8 @@
 package core
 
 import (
+	"strconv"
+
 	"github.com/emmer-proxy/emmer/bucket"
 	"github.com/emmer-proxy/emmer/plugin/dialect"
 	"github.com/emmer-proxy/emmer/plugin/plan"
@@ -30,6 +32,7 @@ func (s *Stream) onResponseHeaders(e *Event, fx *effects) {
 			fx.add(Effect{Kind: SetResponseHeader, Name: h[0], Value: h[1]})
 		}
 	}
+	fx.add(Effect{Kind: SetResponseHeader, Name: latencyHeader, Value: strconv.FormatInt(int64(s.waited), 10)})
 	if s.record.decision != plan.Granted || !s.leased {
 		fx.add(Effect{Kind: SetResponseHeader, Name: "x-emmer-decision", Value: s.record.decision})
 	}

@@ -53,7 +53,8 @@ type Stream struct {
 	plan    *plan.Plan
 
 	call     script.Call
-	askedAt  bucket.Millis
+	askedAt  bucket.Millis // when the body was whole
+	waited   bucket.Millis // from then to the decision
 	deadline bucket.Millis // of the calls for one decision
 	full     bool          // the script's whole text was sent
 	asking   bool          // an answer of the store is awaited
@@ -305,6 +306,7 @@ func (s *Stream) onStore(e *Event, fx *effects) {
 	}
 	s.asking = false
 	var reply callout.Reply
+	s.waited = max(0, e.Now-s.askedAt)
 	if e.Kind == StoreReply {
 		reply = callout.Read(e.Status, e.Body)
 	} else {
@@ -431,6 +433,9 @@ func (s *Stream) applyEdits(atGate bool, fx *effects) {
 	s.edits = nil
 }
 
+// latencyHeader tells the client how long the gateway held its call for the decision, in ms.
+const latencyHeader = "x-gateway-latency-ms"
+
 // refuse answers in place of the provider. At most once: the state it leaves is final.
 func (s *Stream) refuse(d plan.Denial, fx *effects) {
 	s.state = Refused
@@ -445,6 +450,7 @@ func (s *Stream) refuse(d plan.Denial, fx *effects) {
 	s.record.code, s.record.status = d.Refusal.Code, d.Refusal.HTTPStatus()
 	fx.count("emmer.refused")
 	fx.count("emmer." + s.record.decision)
+	headers = append(headers, [2]string{latencyHeader, strconv.FormatInt(int64(s.waited), 10)})
 	fx.add(Effect{Kind: Answer, Status: s.record.status, Headers: headers, Body: body})
 	fx.hold()
 }

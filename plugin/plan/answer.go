@@ -125,25 +125,30 @@ var rateHeaders = [2][3]string{
 	{"x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"},
 }
 
-// rates describes, for tokens and for requests, the limit with the least left.
+// rates describes, for tokens and for requests, the limit with the least left, and says how much
+// money is left of the cost limit with the least: with the worst case of this call held, so that the
+// figure is never too high.
 func (p *Plan) rates(r bucket.ReserveReply) [][2]string {
 	if len(r.Remaining) != len(p.Items) {
 		return nil
 	}
-	least := [2]int{-1, -1}
+	least := [3]int{-1, -1, -1}
 	for i, l := range p.Limits {
 		group := 0
 		switch l.Count {
 		case config.CountRequests:
 			group = 1
 		case config.CountCost:
-			continue
+			if len(l.By) == 0 {
+				continue // everybody's money is nobody's business
+			}
+			group = 2
 		}
 		if at := least[group]; at < 0 || r.Remaining[i] < r.Remaining[at] {
 			least[group] = i
 		}
 	}
-	out := make([][2]string, 0, 10) // those of a denial too
+	out := make([][2]string, 0, 11) // those of a denial too
 	for group, name := range rateHeaders {
 		i := least[group]
 		if i < 0 {
@@ -153,6 +158,9 @@ func (p *Plan) rates(r bucket.ReserveReply) [][2]string {
 			[2]string{name[0], strconv.FormatInt(int64(capacity(p.Limits[i])), 10)},
 			[2]string{name[1], strconv.FormatInt(max(int64(r.Remaining[i]), 0), 10)},
 			[2]string{name[2], span(reset(p.Items[i].Limit, r.Remaining[i], r.Now))})
+	}
+	if i := least[2]; i >= 0 {
+		out = append(out, [2]string{"x-tenant-remaining-budget-" + strings.ToLower(p.currency.Code), decimal(max(bucket.Money(r.Remaining[i]), 0), p.currency)})
 	}
 	return out
 }
@@ -280,13 +288,18 @@ func (p *Plan) quantity(l *config.Limit, a bucket.Amount) string {
 	return n + " tokens"
 }
 
-// money writes an amount exactly, without zeros at its end. It is not negative.
+// money writes an amount with its currency, exactly.
 func money(m bucket.Money, c config.Currency) string {
+	return strings.TrimSpace(decimal(m, c) + " " + c.Code)
+}
+
+// decimal writes an amount exactly, without zeros at its end. It is not negative.
+func decimal(m bucket.Money, c config.Currency) string {
 	unit := max(c.Unit, 1)
 	s := strconv.FormatInt(int64(m/unit), 10)
 	if rest := m % unit; rest > 0 {
 		digits := strconv.FormatInt(int64(unit+rest), 10)[1:] // the unit is a power of ten
 		s += "." + strings.TrimRight(digits, "0")
 	}
-	return strings.TrimSpace(s + " " + c.Code)
+	return s
 }

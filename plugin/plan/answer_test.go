@@ -16,7 +16,7 @@ const answerLimits = `[
 	{"name": "tpm", "count": "tokens", "bucket": {"rate": "60000/m", "burst": 90000}},
 	{"name": "out-day", "count": "output_tokens", "max": 5000, "window": {"calendar": "day", "timezone": "Europe/Amsterdam"}},
 	{"name": "rpm", "count": "requests", "bucket": {"rate": "60/m", "burst": 60}},
-	{"name": "month", "count": "cost", "for": {"model": "m-1"}, "max": "50", "window": {"calendar": "month"}},
+	{"name": "month", "by": ["model"], "count": "cost", "for": {"model": "m-1"}, "max": "50", "window": {"calendar": "month"}},
 	{"name": "odd", "count": "requests", "max": 1, "window": {"calendar": "hour"}, "status": 503}
 ]`
 
@@ -41,6 +41,7 @@ x-ratelimit-reset-tokens: 11h30m0s
 x-ratelimit-limit-requests: 1
 x-ratelimit-remaining-requests: 1
 x-ratelimit-reset-requests: 30m0s
+x-tenant-remaining-budget-eur: 49
 x-emmer-decision: granted
 `},
 		{[]bucket.Amount{-500, 4_000, 0, 0, 1}, `x-ratelimit-limit-tokens: 90000
@@ -49,6 +50,7 @@ x-ratelimit-reset-tokens: 1m30.5s
 x-ratelimit-limit-requests: 60
 x-ratelimit-remaining-requests: 0
 x-ratelimit-reset-requests: 1m0s
+x-tenant-remaining-budget-eur: 0
 x-emmer-decision: granted
 `},
 		{nil, "x-emmer-decision: granted\n"},
