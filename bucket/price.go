@@ -112,9 +112,6 @@ func ParseMoney(decimal string, unit Money) (Money, error) {
 	return Money(value), nil
 }
 
-// ParsePrice reads one figure of a Price, the price of 1,000,000 units, as ParseMoney does.
-func ParsePrice(decimal string, unit Money) (Money, error) { return ParseMoney(decimal, unit) }
-
 // wide is an unsigned number of 128 bits: products of two amounts, exactly.
 type wide struct{ hi, lo uint64 }
 

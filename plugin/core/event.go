@@ -43,7 +43,7 @@ const (
 	Tick         EventKind = iota + 32 // OK: with Shared and Version, what the workers share about kill flags
 	Flush                              // the callback that a Wake asked for
 	Settle                             // Job
-	LeaseTaken                         // Job.ID, Job.Reserved: a granted reservation to keep alive
+	LeaseTaken                         // Job: a granted reservation to keep alive
 	KillSeen                           // Flag: a script's answer named a kill flag
 	StoreFault                         // Cluster, Text: what kept a call from being decided
 	SharedStored                       // OK: whether the ShareIf was stored

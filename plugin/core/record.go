@@ -20,8 +20,7 @@ type record struct {
 	actual   []bucket.Item
 }
 
-// json is one flat JSON object of strings and integers: every name is written in the README's
-// table of log fields. Amounts of money are in nano-units.
+// json is one flat JSON object of strings and integers: the README lists the names. Amounts of money are in nano-units.
 func (r *record) json(s *Stream) []byte {
 	w := flat{b: make([]byte, 0, 512)}
 	w.text("rid", s.id)

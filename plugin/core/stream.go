@@ -40,8 +40,7 @@ type Stream struct {
 
 	gate     bool // there is a gate to hold the headers
 	gateHeld bool // it holds them now
-	kept     bool // this entry holds the body, or the headers of a bodiless request
-	bodiless bool
+	kept     bool // this entry holds the body
 	hadSize  bool // the client sent content-length, which was removed
 	edits    [][2]string
 	edit     bool // the body is to be edited before it leaves
@@ -180,7 +179,6 @@ func (s *Stream) onRequestHeaders(e *Event, fx *effects) {
 	}
 	s.state = Reading
 	if e.End {
-		s.bodiless = true
 		s.decide(nil, e.Now, fx)
 		return
 	}
@@ -264,16 +262,15 @@ func (s *Stream) decide(body []byte, now bucket.Millis, fx *effects) {
 		s.grant(true, fx)
 		return
 	}
+	s.askedAt, s.deadline = now, now+c.Store.Timeout
 	call, err := s.w.layout.Reserve(bucket.ReserveRequest{
 		ID: s.id, Lease: c.Lease.For, Keep: c.Lease.Keep, Cell: c.Lease.Cell, Kills: flagFields(p.Kills), Items: p.Items,
 	}, "r."+s.id)
 	if err != nil {
-		fx.log("reserve: " + err.Error())
 		s.broken(callout.Reply{Class: callout.Misconfigured, Error: err.Error()}, true, fx)
 		return
 	}
 	s.call, s.state = call, Deciding
-	s.askedAt, s.deadline = now, now+c.Store.Timeout
 	s.ask(false, c.Store.Timeout, fx)
 	// Where the gate holds the headers and nothing is left to edit, the body is handed over to it:
 	// one resume instead of two. A gate that was not reached yet may not exist on this chain.
@@ -320,7 +317,6 @@ func (s *Stream) onStore(e *Event, fx *effects) {
 			s.ask(true, left, fx)
 			return
 		}
-		reply.Class = callout.Unavailable
 	}
 	if reply.Class == callout.NoScript {
 		reply.Class = callout.Unavailable
@@ -378,7 +374,8 @@ func (s *Stream) refuseKilled(names []string, now bucket.Millis, fx *effects) bo
 // broken applies the failure policy: the store gave no usable answer.
 func (s *Stream) broken(r callout.Reply, inCallback bool, fx *effects) {
 	fx.count("emmer.store_" + r.Class.String())
-	fx.tell(Event{Kind: StoreFault, Now: s.askedAt, Cluster: s.cluster, Text: r.Error})
+	now := s.askedAt + s.waited
+	fx.tell(Event{Kind: StoreFault, Now: now, Cluster: s.cluster, Text: r.Error})
 	if s.plan.Failure == config.FailOpen {
 		// Failure policy open: the call passes and is booked under its id when the store is back.
 		s.record.decision = "passed_open"
@@ -388,7 +385,7 @@ func (s *Stream) broken(r callout.Reply, inCallback bool, fx *effects) {
 		return
 	}
 	// Failure policy closed: nothing passes unreserved.
-	s.cancel(s.askedAt, fx)
+	s.cancel(now, fx)
 	s.refuse(plan.StoreUnavailable(), fx)
 }
 
@@ -397,11 +394,8 @@ func (s *Stream) broken(r callout.Reply, inCallback bool, fx *effects) {
 func (s *Stream) grant(inCallback bool, fx *effects) {
 	s.state = Forwarded
 	fx.count("emmer.granted")
-	switch {
-	case s.bodiless, !s.gate:
-		s.applyEdits(false, fx)
-	case s.gateHeld:
-		s.applyEdits(true, fx)
+	if s.gateHeld || !s.gate {
+		s.applyEdits(s.gateHeld, fx)
 	}
 	if s.edit {
 		fx.add(Effect{Kind: EditBody})

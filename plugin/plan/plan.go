@@ -52,8 +52,9 @@ type Plan struct {
 var defaultTarget = config.Target{Name: "default", CachedInInput: true}
 
 // Build plans a call. The body is read once, for its facts and for the count of its texts; once more
-// for the count where the model that it names has another tokenizer than was thought. now chooses the periods of calendar windows. Beside a refusal the plan says
-// how far it got, for logs; it must not be carried out.
+// for the count where the model that it names has another tokenizer than was thought. now chooses
+// the periods of calendar windows. Beside a refusal the plan says how far it got, for logs; it must
+// not be carried out.
 func Build(c *config.Compiled, d dialect.Dialect, who Caller, body []byte, now bucket.Millis) (*Plan, *dialect.Refusal) {
 	return new(Memory).Build(c, d, who, body, now)
 }

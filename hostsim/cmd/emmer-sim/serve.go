@@ -142,7 +142,7 @@ func startGateway(ctx context.Context, o serveOptions, notes io.Writer) (g *gate
 func (g *gateway) url() string { return "http://" + g.host.Addr(listenerName) }
 
 func (g *gateway) greet(out io.Writer) {
-	fmt.Fprintf(out, `serving on %[1]s (hold: %[2]s)
+	fmt.Fprintf(out, `serving on %[1]s (hold.mode: %[2]s)
 
 try it:
   curl -s %[1]s/v1/chat/completions -H 'content-type: application/json' -H "authorization: Bearer $OPENAI_API_KEY" \
