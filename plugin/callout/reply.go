@@ -20,6 +20,8 @@ const (
 	Unavailable
 	// Misconfigured: the store refused the call for a reason that a retry can't cure.
 	Misconfigured
+
+	Classes = 6 // how many there are, with none
 )
 
 func (c Class) String() string {

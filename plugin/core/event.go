@@ -45,7 +45,7 @@ const (
 	Settle                             // Job
 	LeaseTaken                         // Job: a granted reservation to keep alive
 	KillSeen                           // Flag: a script's answer named a kill flag
-	StoreFault                         // Cluster, Text: what kept a call from being decided
+	StoreFault                         // Cluster, Class, Text: what kept a call from being decided
 	SharedStored                       // OK: whether the ShareIf was stored
 	Shutdown                           // the plugin ends; Drained answers when nothing is left to send
 )
@@ -66,6 +66,7 @@ type Event struct {
 
 	Tag    uint64
 	Status string // of the store's answer, empty if it broke off
+	Class  callout.Class
 	Text   string
 
 	Job  *Job

@@ -132,7 +132,7 @@ func (w *Worker) onKills(r callout.Reply, now bucket.Millis, fx *effects) {
 	if r.Class != callout.OK || len(r.Values)%2 != 0 {
 		// Policy: the flags last known stay in force.
 		fx.count("emmer.kill_poll_failed")
-		w.complain(r.Error, "", now, fx)
+		w.complain(r.Class, r.Error, "", now, fx)
 		return
 	}
 	w.kills.flags = nil

@@ -375,7 +375,7 @@ func (s *Stream) refuseKilled(names []string, now bucket.Millis, fx *effects) bo
 func (s *Stream) broken(r callout.Reply, inCallback bool, fx *effects) {
 	fx.count("emmer.store_" + r.Class.String())
 	now := s.askedAt + s.waited
-	fx.tell(Event{Kind: StoreFault, Now: now, Cluster: s.cluster, Text: r.Error})
+	fx.tell(Event{Kind: StoreFault, Now: now, Cluster: s.cluster, Class: r.Class, Text: r.Error})
 	if s.plan.Failure == config.FailOpen {
 		// Failure policy open: the call passes and is booked under its id when the store is back.
 		s.record.decision = "passed_open"

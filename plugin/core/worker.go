@@ -24,12 +24,12 @@ type Worker struct {
 	calls  map[uint64]call // in flight, by tag
 	next   uint64          // tag of the next call
 	drain  bool
-	now    bucket.Millis // of the present step
-	doubt  bucket.Millis // when to look for calls that a fault kept from being sent; 0 = no fault
-	said   bucket.Millis // when the log last heard of a store fault
-	sent   bucket.Millis // when the outbox last sent something
-	looked bucket.Millis // when the shared data was last read
-	spare  [][]Effect    // to be used again; as many as steps were ever nested
+	now    bucket.Millis                  // of the present step
+	doubt  bucket.Millis                  // when to look for calls that a fault kept from being sent; 0 = no fault
+	said   [callout.Classes]bucket.Millis // when the log last heard of a store fault of a class
+	sent   bucket.Millis                  // when the outbox last sent something
+	looked bucket.Millis                  // when the shared data was last read
+	spare  [][]Effect                     // to be used again; as many as steps were ever nested
 }
 
 // call is a call of the Worker in flight: settlements, or one renewal, or a poll.
@@ -131,7 +131,7 @@ func (w *Worker) Step(event Event) []Effect {
 			w.pollKills(e, &fx)
 		}
 	case StoreFault:
-		w.complain(e.Text, e.Cluster, e.Now, &fx)
+		w.complain(e.Class, e.Text, e.Cluster, e.Now, &fx)
 	case SharedStored:
 		if e.OK {
 			w.askKills(&fx)
@@ -305,7 +305,7 @@ func (w *Worker) onSettled(c call, replies []callout.Reply, now bucket.Millis, f
 		}
 		// Whether it was booked is unknown; the id makes a repetition harmless.
 		fx.count("emmer.settle_retry")
-		w.complain(faultText(r, err), j.Cluster, now, fx)
+		w.complain(r.Class, faultText(r, err), j.Cluster, now, fx)
 		if !w.outbox.retry(j, now, w.config.Lease.For+w.config.Lease.Keep) {
 			// Policy: past the lease and its keep the store would refuse it (too old).
 			fx.count("emmer.settle_failed")
@@ -342,7 +342,7 @@ func (w *Worker) onRenewed(c call, r callout.Reply, now bucket.Millis, fx *effec
 	}
 	if r.Class != callout.OK || err != nil {
 		fx.count("emmer.renew_retry")
-		w.complain(faultText(r, err), c.lease.cluster, now, fx)
+		w.complain(r.Class, faultText(r, err), c.lease.cluster, now, fx)
 		w.leases.again(c.lease, now+w.config.Lease.For/8)
 		return
 	}
@@ -364,13 +364,14 @@ func faultText(r callout.Reply, err error) string {
 	return r.Error
 }
 
-// complain tells the operator of a store that can't be used, at most every ten seconds: the counters
-// say how often.
-func (w *Worker) complain(text, cluster string, now bucket.Millis, fx *effects) {
-	if w.said != 0 && now >= w.said && now-w.said < 10_000 {
+// complain tells the operator of a store that can't be used, at most every ten seconds for each class
+// of fault: an outage must not hide a wrong setting. The counters say how often.
+func (w *Worker) complain(class callout.Class, text, cluster string, now bucket.Millis, fx *effects) {
+	said := &w.said[class]
+	if *said != 0 && now >= *said && now-*said < 10_000 {
 		return
 	}
-	w.said = now
+	*said = now
 	if cluster == "" {
 		cluster = w.config.Store.Cluster
 	}

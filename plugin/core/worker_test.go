@@ -237,3 +237,14 @@ func TestTheOperatorIsToldOfAStoreThatCantBeUsedButNotAtEveryCall(t *testing.T) 
 		t.Errorf("told %d times in 30 seconds, want 3", told)
 	}
 }
+
+func TestAnOutageDoesNotHideAWrongSetting(t *testing.T) {
+	w := newWorker(t, "flag", "closed")
+	log := func(c callout.Class, now bucket.Millis) bool {
+		fx := w.Step(Event{Kind: StoreFault, Now: now, Class: c, Text: "x"})
+		return len(fx) == 1 && fx[0].Kind == Log
+	}
+	if !log(callout.Unavailable, 1000) || log(callout.Unavailable, 1001) || !log(callout.Misconfigured, 1002) || log(callout.Misconfigured, 1003) || !log(callout.Unavailable, 11_000) {
+		t.Error("want each class told at once, and not again for ten seconds")
+	}
+}
