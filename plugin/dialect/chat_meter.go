@@ -38,7 +38,7 @@ var ansSchema = [ansNodes]node{
 	ansRoot: {kinds: kindObject, want: "a JSON object", fields: []field{
 		{"usage", ansUsage}, {"x_groq", ansGroq}, {"error", ansError}, {"choices", ansChoices},
 	}},
-	ansUsage:   {raw: true},
+	ansUsage:   {raw: kindAny},
 	ansGroq:    {fields: []field{{"usage", ansUsage}}},
 	ansError:   {},
 	ansChoices: {elem: ansChoice},
@@ -61,7 +61,7 @@ var ansSchema = [ansNodes]node{
 	ansCall:       {fields: []field{{"index", ansIndex}, {"function", ansFunction}, {"custom", ansFunction}}},
 	ansFunction:   {fields: []field{{"name", ansName}, {"arguments", ansArguments}, {"input", ansArguments}}},
 	ansName:       {text: true},
-	ansArguments:  {text: true, raw: true},
+	ansArguments:  {text: true, raw: kindAny &^ kindString},
 	ansAudio:      {fields: []field{{"transcript", ansTranscript}}},
 	ansTranscript: {text: true},
 }
@@ -330,7 +330,9 @@ func (m *chatMeter) begin(n uint8, k kinds) string {
 	return ""
 }
 
-func (m *chatMeter) end(uint8) {}
+func (m *chatMeter) end(uint8, kinds, bool) {}
+
+func (m *chatMeter) key(uint8, []byte, bool) {} // no place of an answer has keys of all kinds
 
 func (m *chatMeter) text(n uint8, p []byte, last bool) {
 	if len(p) == 0 || n == ansReasoning && m.twice {
@@ -348,14 +350,14 @@ func (m *chatMeter) text(n uint8, p []byte, last bool) {
 		m.endText()
 		m.group = f
 	}
-	m.sink.Text(p, false)
+	m.sink.Text(Text, p, false)
 }
 
 // endText ends the text that the sink is in the middle of.
 func (m *chatMeter) endText() {
 	if m.group.open {
 		m.group = textFlow{}
-		m.sink.Text(nil, true)
+		m.sink.Text(Text, nil, true)
 	}
 }
 

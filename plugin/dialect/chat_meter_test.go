@@ -216,7 +216,8 @@ func TestChatMeterHoldsNothing(t *testing.T) {
 
 type discard struct{}
 
-func (discard) Text([]byte, bool) {}
+func (discard) Text(Part, []byte, bool) {}
+func (discard) End(Item)                {}
 
 // referenceUsage is the dumb model of a stream of well-formed events, one line each.
 func referenceUsage(docs []string) (u Usage, seen bool) {

@@ -21,13 +21,6 @@ type Dialect interface {
 	Refusal(r Refusal) (contentType string, body []byte)
 }
 
-// Sink receives text as it stands inside a JSON string: escapes untouched, quotes left out, in
-// pieces. last ends one text. p is only valid during the call. Where JSON itself is the text (the
-// schema of a tool), it comes as written, its quotes included.
-type Sink interface {
-	Text(p []byte, last bool)
-}
-
 // Span is a range of bytes of a body: [Start, End).
 type Span struct{ Start, End int64 }
 
@@ -40,10 +33,6 @@ type Facts struct {
 	MaxOutput    int64 // the larger of the caps asked for; only if HasMaxOutput
 	HasMaxOutput bool
 	N            int64 // answers asked for, at least 1
-	Messages     int
-	Names        int // messages with a name
-	Tools        int
-	Images       int
 }
 
 // Fault is why a request body can't be read: Status 400 or 413, Code a stable snake_case word,

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 )
@@ -12,7 +13,8 @@ import (
 // Strict, it takes RFC 8259 and nothing else, and refuses what two decoders might read differently:
 //   - a second occurrence of a key that the schema names, also if spelled with escapes: some
 //     decoders take the first value, some the last;
-//   - such a key in another case: Go's encoding/json and ASP.NET's defaults take it for the same;
+//   - such a key in another case: Go's encoding/json and ASP.NET's defaults take it for the same,
+//     unless the schema has a place for other keys too: then nothing is lost on either reading;
 //   - bytes that are no UTF-8: a decoder that drops them would turn an unknown key into a known one.
 //
 // Half a surrogate pair, written as an escape, is allowed: providers accept it.
@@ -39,6 +41,7 @@ type jsonScanner struct {
 	lit   string // rest of true, false or null
 
 	held     []byte // a key, value or number as written
+	plain    []byte // a key that was held, without its escapes
 	overflow bool   // it was longer than maxHeld
 
 	inRaw    bool
@@ -60,9 +63,11 @@ type frame struct {
 	seen  uint32 // fields seen, one bit each
 	index int32  // elements before the one at hand
 	node  uint8
-	field uint8 // index of the member at hand plus one, 0 = not named
+	field uint8 // index of the member at hand plus one, 0 = not named, otherField = node.other
 	array bool
 }
+
+const otherField = 0xff
 
 type jsonState uint8
 
@@ -86,6 +91,7 @@ const (
 	stringText
 	stringValue
 	stringKey
+	stringKeyText
 	stringKeySkip
 )
 
@@ -99,7 +105,7 @@ func newJSONScanner(schema []node, h jsonHandler, depth int, lax bool) jsonScann
 // restart makes the scanner ready for another document; offsets go on.
 func (s *jsonScanner) restart() {
 	*s = jsonScanner{schema: s.schema, h: s.h, max: s.max, lax: s.lax, base: s.base,
-		stack: s.stack[:0], held: s.held[:0]}
+		stack: s.stack[:0], held: s.held[:0], plain: s.plain[:0]}
 }
 
 // write reads up to the end of the document, the end of p or a fault, and gives the bytes read.
@@ -158,9 +164,8 @@ func (s *jsonScanner) structure(p []byte, i int) int {
 		switch {
 		case c == '"':
 			s.state, s.mode, s.sub = inString, stringKeySkip, 0
-			if len(s.schema[s.top().node].fields) > 0 && !s.inRaw {
-				s.mode = stringKey
-				s.held, s.overflow = s.held[:0], false
+			if !s.inRaw {
+				s.beginKey()
 			}
 			return s.stringBody(p, i+1)
 		case c == '}' && s.state == wantKeyOrEnd:
@@ -223,6 +228,8 @@ func (s *jsonScanner) beginValue(p []byte, i int, c byte) int {
 		case s.inRaw: // nothing inside has a name
 		case top.array:
 			n = s.schema[top.node].elem
+		case top.field == otherField:
+			n = s.schema[top.node].other
 		case top.field > 0:
 			n = s.schema[top.node].fields[top.field-1].node
 		}
@@ -238,7 +245,7 @@ func (s *jsonScanner) beginValue(p []byte, i int, c byte) int {
 			s.refuse("invalid_value", complaint)
 			return i
 		}
-		if nd.raw && !(nd.text && k == kindString) {
+		if nd.raw&k != 0 {
 			s.inRaw, s.rawNode, s.rawDepth, s.rawFrom = true, n, len(s.stack), i
 		}
 	}
@@ -296,12 +303,15 @@ func (s *jsonScanner) closeContainer(p []byte, i int, c byte) int {
 		s.syntax(i)
 		return i
 	}
-	n := top.node
-	s.stack = s.stack[:len(s.stack)-1]
-	if n != 0 {
-		s.h.end(n)
+	n, k, empty := top.node, kindObject, s.state != wantCommaOrEnd
+	if top.array {
+		k = kindArray
 	}
+	s.stack = s.stack[:len(s.stack)-1]
 	s.endValue(p, i+1)
+	if n != 0 {
+		s.h.end(n, k, empty)
+	}
 	return i + 1
 }
 
@@ -361,19 +371,47 @@ func (s *jsonScanner) handValue(k kinds) {
 	}
 }
 
-// endKey looks the key up that was held.
-func (s *jsonScanner) endKey() {
+// beginKey chooses what becomes of the key at hand.
+func (s *jsonScanner) beginKey() {
+	switch nd := &s.schema[s.top().node]; {
+	case len(nd.fields) > 0:
+		s.mode = stringKey
+		s.held, s.overflow = s.held[:0], false
+	case nd.other != 0:
+		s.mode = stringKeyText
+	}
+}
+
+// holdKey keeps a part of a key, or hands it on once it is too long to be one that is named.
+func (s *jsonScanner) holdKey(p []byte) {
+	s.hold(p)
+	if top := s.top(); s.overflow && s.schema[top.node].other != 0 {
+		s.h.key(top.node, s.held, false)
+		s.h.key(top.node, p, false)
+		s.mode = stringKeyText
+	}
+}
+
+// endKey ends the key at hand, of which p is the last part, and looks it up.
+func (s *jsonScanner) endKey(p []byte) {
+	if s.mode == stringKey {
+		s.holdKey(p)
+		p = nil
+	}
 	top := s.top()
 	top.field = 0
+	if s.mode == stringKeyText {
+		top.field = otherField
+		s.h.key(top.node, p, true)
+		return
+	}
 	if s.overflow {
 		return
 	}
 	key := s.held
-	for _, c := range key {
-		if c == '\\' {
-			key = unescape(key[:0:len(key)], key)
-			break
-		}
+	if bytes.IndexByte(key, '\\') >= 0 {
+		s.plain = unescape(s.plain[:0], key)
+		key = s.plain
 	}
 	for i, f := range s.schema[top.node].fields {
 		if f.key != string(key) {
@@ -386,6 +424,11 @@ func (s *jsonScanner) endKey() {
 			path := s.path()
 			s.fail("duplicate_key", path, path+" is given more than once; send each field once")
 		}
+		return
+	}
+	if s.schema[top.node].other != 0 {
+		top.field = otherField
+		s.h.key(top.node, s.held, true)
 		return
 	}
 	if s.lax {
@@ -413,6 +456,10 @@ func (s *jsonScanner) path() string {
 		case f.field > 0:
 			if len(b) > 0 {
 				b = append(b, '.')
+			}
+			if f.field == otherField {
+				b = append(b, '*') // the key was handed on, and is not kept
+				continue
 			}
 			b = append(b, s.schema[f.node].fields[f.field-1].key...)
 		}

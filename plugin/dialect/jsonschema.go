@@ -4,12 +4,13 @@ package dialect
 // node 0 stands for "not named" and node 1 for the root.
 type node struct {
 	fields []field // members that are read, if the value is an object; at most 32
+	other  uint8   // node of all other members; their keys are handed on by jsonHandler.key
 	elem   uint8   // node of the elements, if it is an array
 	kinds  kinds   // what it may be, besides null below the root; 0 = anything
 	want   string  // completes "<path> must be ..."
 	text   bool    // strings are handed on by jsonHandler.text
 	value  bool    // short strings are handed on by jsonHandler.value
-	raw    bool    // the whole value is handed on by jsonHandler.raw; with text, only if it is no string
+	raw    kinds   // whole values of these kinds are handed on by jsonHandler.raw
 }
 
 type field struct {
@@ -29,14 +30,18 @@ const (
 	kindNull
 
 	kindBool = kindTrue | kindFalse
+	kindAny  = kindNull<<1 - 1
 )
 
 // jsonHandler hears of the values that the schema names, in document order. A complaint that is
 // not empty refuses the document: it completes "<path> ...".
 type jsonHandler interface {
-	// begin opens a value of a named place; objects and arrays are closed by end.
+	// begin opens a value of a named place; objects and arrays are closed by end, which also says
+	// whether there was nothing in them.
 	begin(n uint8, k kinds) (complaint string)
-	end(n uint8)
+	end(n uint8, k kinds, empty bool)
+	// key is a part of the inside of a key, as written, in an object of place n; its value follows.
+	key(n uint8, p []byte, last bool)
 	// text is a part of the inside of a string, as written.
 	text(n uint8, p []byte, last bool)
 	// value is a number, or the inside of a string of at most maxHeld bytes, as written.

@@ -75,8 +75,14 @@ func (s *jsonScanner) stringBody(p []byte, i int) int {
 		if from < i {
 			s.h.text(s.node, p[from:i], false)
 		}
-	case stringValue, stringKey:
+	case stringValue:
 		s.hold(p[from:i])
+	case stringKey:
+		s.holdKey(p[from:i])
+	case stringKeyText:
+		if from < i {
+			s.h.key(s.top().node, p[from:i], false)
+		}
 	}
 	return i
 }
@@ -89,9 +95,8 @@ func (s *jsonScanner) endString(p []byte) {
 	case stringValue:
 		s.hold(p)
 		s.handValue(kindString)
-	case stringKey:
-		s.hold(p)
-		s.endKey()
+	case stringKey, stringKeyText:
+		s.endKey(p)
 		s.state = wantColon
 	case stringKeySkip:
 		s.state = wantColon

@@ -8,82 +8,13 @@ func (openAIChat) Name() string { return "openai-chat" }
 
 func (openAIChat) Refusal(r Refusal) (contentType string, body []byte) { return openAIRefusal(r) }
 
-// Places of a request body that are read. What is not named here is checked for being JSON and
-// nothing else.
-const (
-	chatRoot uint8 = iota + 1
-	chatModel
-	chatStream
-	chatStreamOptions
-	chatIncludeUsage
-	chatCap
-	chatN
-	chatMessages
-	chatMessage
-	chatName
-	chatContent
-	chatPart
-	chatMedia
-	chatToolCalls
-	chatToolCall
-	chatCall
-	chatTools
-	chatTool
-	chatText
-	chatRaw
-	chatNodes
-)
-
-var chatParts = []field{
-	{"text", chatText}, {"refusal", chatText},
-	{"image_url", chatMedia}, {"image", chatMedia}, {"input_audio", chatMedia},
-	{"file", chatMedia}, {"video_url", chatMedia},
-}
-
-var chatSchema = [chatNodes]node{
-	chatRoot: {kinds: kindObject, want: "a JSON object", fields: []field{
-		{"model", chatModel}, {"messages", chatMessages},
-		{"stream", chatStream}, {"stream_options", chatStreamOptions},
-		{"max_tokens", chatCap}, {"max_completion_tokens", chatCap}, {"n", chatN},
-		{"tools", chatTools}, {"functions", chatTools},
-		{"response_format", chatRaw}, {"documents", chatRaw},
-	}},
-	chatModel:         {kinds: kindString, want: "a string", value: true},
-	chatStream:        {kinds: kindBool, want: "true or false"},
-	chatStreamOptions: {kinds: kindObject, want: "an object", fields: []field{{"include_usage", chatIncludeUsage}}},
-	chatIncludeUsage:  {kinds: kindBool, want: "true or false"},
-	chatCap:           {kinds: kindNumber, want: "a whole number of at least 1"},
-	chatN:             {kinds: kindNumber, want: "a whole number of at least 1"},
-	chatMessages:      {kinds: kindArray, want: "an array of messages", elem: chatMessage},
-	chatMessage: {text: true, fields: []field{
-		{"role", chatText}, {"content", chatContent}, {"name", chatName},
-		{"refusal", chatText}, {"reasoning_content", chatText}, {"reasoning", chatText},
-		{"tool_calls", chatToolCalls}, {"function_call", chatCall},
-	}},
-	chatName: {text: true},
-	// A string, an array of parts, or (on lenient servers) one part.
-	chatContent:   {text: true, elem: chatPart, fields: chatParts},
-	chatPart:      {text: true, fields: chatParts},
-	chatMedia:     {},
-	chatToolCalls: {elem: chatToolCall},
-	chatToolCall:  {fields: []field{{"function", chatCall}, {"custom", chatCall}}},
-	chatCall: {fields: []field{
-		{"name", chatText}, {"arguments", chatText}, {"input", chatText},
-	}},
-	chatTools: {elem: chatTool},
-	// The provider rewrites a tool's schema before the model sees it. Its JSON without white space is
-	// somewhat longer than that, which is the right side to err on.
-	chatTool: {raw: true},
-	// Arguments are a string; some servers take them as an object.
-	chatText: {text: true, raw: true},
-	chatRaw:  {raw: true},
-}
-
 // chatScanner reads a request.
 type chatScanner struct {
 	json  jsonScanner
 	sink  Sink
 	facts Facts
+	// ending is the item that ends with the text at hand: one that is a string, not an object.
+	ending Item
 }
 
 func (openAIChat) NewScanner(maxDepth int, sink Sink) Scanner {
@@ -125,36 +56,76 @@ func (s *chatScanner) Close() (Facts, *Fault) {
 
 func (s *chatScanner) begin(n uint8, k kinds) string {
 	switch n {
-	case chatMessage:
-		s.facts.Messages++
-	case chatName:
-		if k != kindNull {
-			s.facts.Names++
-		}
-	case chatMedia:
-		// Images, and sound and files too: each is a bounded figure, never its base64 as text.
-		if k != kindNull {
-			s.facts.Images++
-		}
-	case chatTool:
-		s.facts.Tools++
 	case chatStream:
 		s.facts.Stream = k == kindTrue
 	case chatIncludeUsage:
 		s.facts.IncludeUsage = k == kindTrue
 	}
+	item := chatItems[n]
+	switch {
+	case item == 0, k&(kindObject|kindArray) != 0: // ended by end
+	case item == Properties, item == Enum: // no such thing
+	case k == kindNull && absentIfNull(item):
+	case k == kindString && chatSchema[n].text, chatSchema[n].raw&k != 0:
+		s.ending = item // ended by its text
+	default:
+		s.finish(item)
+	}
 	return ""
 }
 
-func (s *chatScanner) end(uint8) {}
+// absentIfNull says that null means none, and not one without content.
+func absentIfNull(item Item) bool {
+	switch item {
+	case Message, Tool, Property:
+		return false
+	}
+	return true
+}
 
-func (s *chatScanner) text(_ uint8, p []byte, last bool) {
-	if s.sink != nil {
-		s.sink.Text(p, last)
+func (s *chatScanner) end(n uint8, k kinds, empty bool) {
+	switch item := chatItems[n]; item {
+	case Properties:
+		if k == kindObject && !empty {
+			s.finish(item)
+		}
+	case Enum:
+		if k == kindArray && !empty {
+			s.finish(item)
+		}
+	default:
+		s.finish(item)
 	}
 }
 
-func (s *chatScanner) raw(_ uint8, p []byte, last bool) { s.text(0, p, last) }
+func (s *chatScanner) finish(item Item) {
+	if item != 0 && s.sink != nil {
+		s.sink.End(item)
+	}
+}
+
+func (s *chatScanner) key(n uint8, p []byte, last bool) {
+	if s.sink == nil {
+		return
+	}
+	part := Schema
+	if n == chatProperties {
+		part = PropertyName
+	}
+	s.sink.Text(part, p, last)
+}
+
+func (s *chatScanner) text(n uint8, p []byte, last bool) {
+	if s.sink != nil {
+		s.sink.Text(chatTexts[n], p, last)
+	}
+	if last && s.ending != 0 {
+		s.finish(s.ending)
+		s.ending = 0
+	}
+}
+
+func (s *chatScanner) raw(n uint8, p []byte, last bool) { s.text(n, p, last) }
 
 func (s *chatScanner) value(n uint8, k kinds, p []byte) string {
 	switch n {

@@ -7,33 +7,49 @@ import (
 	"testing"
 )
 
-// texts is a Sink that keeps each text as it stood in the JSON.
+// texts is a Sink that keeps all that it hears.
 type texts struct {
 	done []string
 	cur  []byte
+	part Part
 	open bool
 }
 
-func (s *texts) Text(p []byte, last bool) {
+var partNames = [Parts]string{"", "tool", "tool description", "property", "type", "description", "value", "schema",
+	"image", "detail", "audio", "format", "file", "file ref"}
+
+var itemNames = [Items]string{"none", "message", "name", "tool", "properties", "property", "enum", "response format",
+	"image", "audio", "file"}
+
+func (s *texts) Text(part Part, p []byte, last bool) {
+	if s.open && part != s.part {
+		panic("texts overlap")
+	}
 	s.cur = append(s.cur, p...)
-	s.open = true
+	s.open, s.part = true, part
 	if last {
-		s.done = append(s.done, string(s.cur))
+		s.done = append(s.done, heard(part, string(s.cur)))
 		s.cur, s.open = s.cur[:0], false
 	}
 }
 
-// decoded gives the texts without their escapes.
-func (s *texts) decoded() []string {
-	var out []string
-	for _, raw := range s.done {
-		var v string
-		if json.Unmarshal([]byte(`"`+raw+`"`), &v) != nil {
-			v = raw // JSON handed on as it is
-		}
-		out = append(out, v)
+func (s *texts) End(item Item) {
+	if s.open {
+		panic("an item ends within a text")
 	}
-	return out
+	s.done = append(s.done, "/"+itemNames[item])
+}
+
+// heard is a text without its escapes, behind the name of its part.
+func heard(part Part, raw string) string {
+	var v string
+	if json.Unmarshal([]byte(`"`+raw+`"`), &v) != nil {
+		v = raw // JSON handed on as it is
+	}
+	if part == Text {
+		return v
+	}
+	return partNames[part] + ": " + v
 }
 
 // pieces calls f with every way to cut body in two, and with single bytes.
@@ -70,7 +86,7 @@ func scan(write func(func([]byte)), depth int) scanned {
 	facts, fault := s.Close()
 	r := scanned{Facts: facts, Fault: fault}
 	if fault == nil {
-		r.Texts = sink.decoded()
+		r.Texts = sink.done
 	}
 	return r
 }
@@ -94,7 +110,7 @@ func meter(h ResponseHead, write func(func([]byte))) metered {
 	if sink.open {
 		panic("a text was left open")
 	}
-	r := metered{Produced: m.Produced(), Failed: m.Failed(), Finished: m.Finished(), Opaque: m.Opaque(), Texts: sink.decoded()}
+	r := metered{Produced: m.Produced(), Failed: m.Failed(), Finished: m.Finished(), Opaque: m.Opaque(), Texts: sink.done}
 	r.Usage, r.OK = m.Usage()
 	return r
 }

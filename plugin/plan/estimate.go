@@ -13,11 +13,19 @@ import (
 type counter struct {
 	tokens *tokenizer.Counter
 	sum    bucket.Tokens
+	items  [dialect.Items]int
 	open   bool
 }
 
-// Text takes the next piece of a text.
-func (c *counter) Text(p []byte, last bool) {
+// End counts an item.
+func (c *counter) End(item dialect.Item) { c.items[item]++ }
+
+// Text takes the next piece of a text. Media are bounded figures, never their base64 as text.
+func (c *counter) Text(part dialect.Part, p []byte, last bool) {
+	switch part {
+	case dialect.MediaURL, dialect.MediaDetail, dialect.AudioData, dialect.AudioFormat, dialect.FileData, dialect.FileRef:
+		return
+	}
 	c.tokens.WriteJSON(p)
 	c.open = true
 	if last {
@@ -35,8 +43,10 @@ func (c *counter) total() bucket.Tokens {
 }
 
 // input is the tokens of a prompt: its texts, and what a chat template puts around them.
-func input(texts bucket.Tokens, f dialect.Facts) bucket.Tokens {
-	return plus(texts, bucket.Tokens(tokenizer.Framing(f.Messages, f.Names, f.Tools, f.Images)))
+func (c *counter) input() bucket.Tokens {
+	n := &c.items
+	return plus(c.total(), bucket.Tokens(tokenizer.Framing(n[dialect.Message], n[dialect.Name], n[dialect.Tool],
+		n[dialect.Image]+n[dialect.Audio]+n[dialect.File])))
 }
 
 // output is the most that a call may produce: the cap that it asks for, or the model's default

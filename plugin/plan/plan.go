@@ -106,7 +106,7 @@ func (t *Memory) Build(c *config.Compiled, d dialect.Dialect, who Caller, body [
 			return p, &r
 		}
 	}
-	p.Input = input(texts.total(), facts)
+	p.Input = texts.input()
 	p.Output = output(p.Model, facts, p.Input)
 	return p, p.take(c, t, now)
 }

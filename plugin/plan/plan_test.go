@@ -396,9 +396,9 @@ func TestOutputCounts(t *testing.T) {
 	want := bucket.Tokens(tokenizer.Count(e, "Hello \"wörld\",\n") + tokenizer.Count(e, second))
 	for cut := range len(first) + 1 {
 		o := p.NewOutput()
-		o.Text([]byte(first[:cut]), false)
-		o.Text([]byte(first[cut:]), true)
-		o.Text([]byte(second), false)
+		o.Text(dialect.Text, []byte(first[:cut]), false)
+		o.Text(dialect.Text, []byte(first[cut:]), true)
+		o.Text(dialect.Text, []byte(second), false)
 		if got := o.Tokens(); got != want {
 			t.Errorf("cut at %d: %d, want %d", cut, got, want)
 		}

@@ -57,7 +57,10 @@ func (p *Plan) NewOutput() *Output {
 }
 
 // Text takes the next piece of a text.
-func (o *Output) Text(p []byte, last bool) { o.texts.Text(p, last) }
+func (o *Output) Text(part dialect.Part, p []byte, last bool) { o.texts.Text(part, p, last) }
+
+// End is never called: answers have no items.
+func (o *Output) End(dialect.Item) {}
 
 // Tokens is the count so far. It ends a text of which not all has come: what comes later counts as
 // a new one, which may make the count higher by a token, never lower.
