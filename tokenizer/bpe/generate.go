@@ -1,0 +1,3 @@
+package bpe
+
+//go:generate go run -C ../internal/lab ./ranks -out ../../bpe
