@@ -9,7 +9,7 @@ import "strings"
 // _local_tokenizer_loader.py (Gemini). Read in 2026-10.
 var models = []struct {
 	prefix string
-	enc    *approximate
+	enc    *encoding
 }{
 	{"gpt-3.5", cl100k},
 	{"gpt-35", cl100k}, // Azure's spelling
@@ -21,7 +21,7 @@ var models = []struct {
 	{"gpt-45", o200k},
 	{"gpt-5", o200k},
 	{"gpt-6", o200k},
-	{"gpt-oss", o200k},
+	{"gpt-oss", harmony},
 	{"gpt-audio", o200k},
 	{"gpt-image", o200k},
 	{"gpt-realtime", o200k},
@@ -51,7 +51,7 @@ func Lookup(model string) (Encoding, bool) {
 	if i := strings.Index(name, "anthropic."); i >= 0 {
 		name = name[i+len("anthropic."):]
 	}
-	var best *approximate
+	var best *encoding
 	length := 0
 	for _, m := range models {
 		if len(m.prefix) > length && strings.HasPrefix(name, m.prefix) && endsWord(name[len(m.prefix):]) {

@@ -107,7 +107,7 @@ func TestEverySettingOfThisVersion(t *testing.T) {
 	m := c.Models[0]
 	if m.Name != "gpt-4o" || m.Context != 128000 || m.MaxOutput != 16384 || m.DefaultOutput != 2048 || !m.Priced ||
 		m.Price != (bucket.Price{Input: 2_500_000_000, CachedInput: 1_250_000_000, Output: 10_000_000_000}) ||
-		m.Encoding.Name() != "approx-o200k" || !reflect.DeepEqual(m.Aliases, []string{"gpt-4o-2024-11-20", "4o"}) {
+		m.Encoding.Name() != "o200k_base" || !reflect.DeepEqual(m.Aliases, []string{"gpt-4o-2024-11-20", "4o"}) {
 		t.Errorf("gpt-4o: %+v", m)
 	}
 	if m := c.Models[1]; m.MaxOutput != 512 || m.DefaultOutput != 512 || m.Priced || m.Encoding.Name() != "approx-claude" {
