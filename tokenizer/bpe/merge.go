@@ -42,8 +42,10 @@ func (w *workspace) mergeSmall(t *table, p, n int) int {
 	}
 	s.next[0] = 1
 	for count := n; ; {
-		m := min(min(min(min(v[0], v[1]), min(v[2], v[3])), min(min(v[4], v[5]), min(v[6], v[7]))),
-			min(min(min(v[8], v[9]), min(v[10], v[11])), min(min(v[12], v[13]), min(v[14], v[15]))))
+		m := min(min(min(v[0], v[1]), min(v[2], v[3])), min(min(v[4], v[5]), min(v[6], v[7])))
+		if n > 9 {
+			m = min(m, min(min(min(v[8], v[9]), min(v[10], v[11])), min(min(v[12], v[13]), min(v[14], v[15]))))
+		}
 		if m >= ^uint32(smallCap-1) {
 			return count
 		}
