@@ -31,7 +31,7 @@ func (c *Counter) Write(p []byte) {
 
 // count counts all of the text but the piece that stays open.
 func (c *Counter) count(p []byte) {
-	w := c.enc.shelf.take()
+	w := takeWorkspace()
 	c.load(w)
 	for len(p) > 0 {
 		k := copy(w.text[w.n:textCap], p)
@@ -43,17 +43,17 @@ func (c *Counter) count(p []byte) {
 	c.tokens += w.tokens
 	c.piece = w.piece
 	c.n = copy(c.open[:], w.text[:w.n])
-	c.enc.shelf.put(w)
+	w.putBack()
 }
 
 // Finish ends the text and gives its number of tokens. The counter is ready for the next text.
 func (c *Counter) Finish() int {
 	if c.n > 0 {
-		w := c.enc.shelf.take()
+		w := takeWorkspace()
 		c.load(w)
 		w.count(c.enc, true)
 		c.tokens += w.tokens
-		c.enc.shelf.put(w)
+		w.putBack()
 	}
 	n := c.tokens
 	c.Reset(c.enc)

@@ -14,7 +14,7 @@
 // that are no UTF-8 count as symbols, one byte each.
 //
 // One piece of more than 512 bytes is merged in overlapping windows (see merge.go), which no test
-// has told from merging it whole. The work space of an encoding remembers pieces of up to 30 bytes
+// has told from merging it whole. The work space remembers pieces of up to 30 bytes
 // of the texts that it counted; it never gives them out, but how long a count takes depends on them.
 package bpe
 
@@ -24,7 +24,7 @@ type Encoding struct {
 	steps  *[16][16]uint8 // the rules; see rules.go
 	byCase bool           // the rules of o200k, which cut before a capital and behind a contraction
 	name   string
-	shelf  shelf
+	tag    uint64 // tells its pieces from the other's in the caches
 }
 
 // Name is the encoding's own name, such as "o200k_base".
@@ -40,9 +40,9 @@ func CL100K() *Encoding { return cl100k.get(newCL100K) }
 var o200k, cl100k single
 
 func newO200K() *Encoding {
-	return &Encoding{name: "o200k_base", table: newTable(o200kData, 15), steps: &o200kSteps, byCase: true}
+	return &Encoding{name: "o200k_base", tag: 1, table: newTable(o200kData, 15), steps: &o200kSteps, byCase: true}
 }
 
 func newCL100K() *Encoding {
-	return &Encoding{name: "cl100k_base", table: newTable(cl100kData, 14), steps: &cl100kSteps}
+	return &Encoding{name: "cl100k_base", tag: 2, table: newTable(cl100kData, 14), steps: &cl100kSteps}
 }

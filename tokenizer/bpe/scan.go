@@ -68,7 +68,7 @@ func (w *workspace) scan(e *Encoding, final bool) int {
 		if (state == inUpper || state == inWhite) && w.mark >= 0 && w.mark < w.start+mergeCap-tailCap+maxToken {
 			return w.close(w.mark)
 		}
-		bytes, tokens := w.mergeWindow(&e.table, w.start)
+		bytes, tokens := w.countWindow(e, w.start)
 		w.start += bytes
 		w.tokens += tokens
 	}

@@ -13,16 +13,23 @@ func (s *single) get(make func() *Encoding) *Encoding {
 	return s.e.Load()
 }
 
-// shelf is where an encoding's work space lies while nobody counts. Whoever counts takes it for the
-// length of one call; who finds the shelf empty makes another. A wasm VM has one thread, hence one
-// work space per encoding in use.
-type shelf struct{ idle atomic.Pointer[workspace] }
+// The work space lies here while nobody counts. Whoever counts takes it for the length of one call;
+// who finds none makes another, to be left behind for the next. The first is no part of the heap,
+// which would grow by more than its size in a wasm VM; that has one thread, and hence needs no other.
+var (
+	idle       atomic.Pointer[workspace]
+	first      workspace
+	firstTaken atomic.Bool
+)
 
-func (s *shelf) take() *workspace {
-	if w := s.idle.Swap(nil); w != nil {
+func takeWorkspace() *workspace {
+	if w := idle.Swap(nil); w != nil {
 		return w
+	}
+	if firstTaken.CompareAndSwap(false, true) {
+		return &first
 	}
 	return new(workspace)
 }
 
-func (s *shelf) put(w *workspace) { s.idle.Store(w) }
+func (w *workspace) putBack() { idle.Store(w) }

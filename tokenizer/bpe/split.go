@@ -14,7 +14,7 @@ const (
 // w.start. Pieces of ASCII are found here, all others, and those at the end, by the scanner.
 func (w *workspace) count(e *Encoding, final bool) {
 	w.pad()
-	text := &w.text
+	text, tag := &w.text, e.tag<<wordTagShift
 	fast := w.n
 	if !final {
 		fast -= fastMargin
@@ -179,14 +179,15 @@ func (w *workspace) count(e *Encoding, final bool) {
 		n := q - p
 		if n <= wordCap {
 			head, tail := wordKey(text, p, n)
+			tail |= tag
 			entry := w.words.entry(head, tail)
-			if entry.head == head && entry.tail&^countBits == tail {
-				tokens += int(entry.tail >> countShift)
+			if entry.head == head && entry.tail&^wordCountBits == tail {
+				tokens += int(entry.tail >> wordCountShift)
 			} else {
-				tokens += w.newWord(&e.table, entry, p, n)
+				tokens += w.newWord(e, entry, p, n)
 			}
 		} else {
-			tokens += w.countLong(&e.table, p, n)
+			tokens += w.countLong(e, p, n)
 		}
 		p = q
 	}

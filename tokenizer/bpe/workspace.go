@@ -11,7 +11,7 @@ const (
 	textRoom = textCap + padding
 )
 
-// workspace is what counting needs for the length of one call.
+// workspace is what counting needs for the length of one call, of any text in any encoding.
 type workspace struct {
 	piece      // the open piece; positions are those of text
 	start  int // where the open piece starts

@@ -44,7 +44,7 @@ var exceptions = map[string]string{
 	"plugin/dialect/load_wasm.go": "unsafe",
 	// The same, without the bounds checks that load.go makes natively, where every test runs.
 	"tokenizer/bpe/load_wasm.go": "unsafe",
-	// One work space for all counters of an encoding, also where several count at a time.
+	// One work space for all counters, also where several count at a time.
 	"tokenizer/bpe/shared.go": "sync/atomic",
 }
 
