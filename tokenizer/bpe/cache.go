@@ -112,7 +112,7 @@ func (w *workspace) run(p, n int) (entry *uint64, key uint64) {
 	return &w.runs[(uint64(n)+x&255*37)&255], x&255<<16 | uint64(n)
 }
 
-// countLong counts a piece of more than wordCap bytes.
+// countLong counts a piece of any length; pieces of up to wordCap bytes are better looked up first.
 func (w *workspace) countLong(e *Encoding, p, n int) int {
 	count := 0
 	for n > mergeCap {

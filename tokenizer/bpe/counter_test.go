@@ -2,9 +2,11 @@ package bpe
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -168,6 +170,83 @@ func TestMarksInLongRuns(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The tokens of o200k_base that reach from letters without case over to capitals are the known limit:
+// whether they count is decided by what follows the capitals, however far away. One token is missed
+// for each that stands before more than 500 bytes of nothing but capitals.
+func TestTokenOverAMarkIsOffByOneAtMost(t *testing.T) {
+	random := rand.New(rand.NewPCG(25, 26))
+	for _, token := range []string{" 亚洲AV", "无码AV", " 天天中彩票APP", "亚洲AV"} {
+		for range 10 {
+			text := append(bytes.Repeat([]byte("QX"), random.IntN(300)), token...)
+			few := append(bytes.Clone(text), letters(random, "ABCXYZ", random.IntN(10))...)
+			text = append(text, letters(random, "ABCXYZ", 500+random.IntN(500))...)
+			for _, end := range []string{"", "x", "中", "中A", " ", "'s", "1"} {
+				checkAgainst(t, random, append(bytes.Clone(few), end...))
+				all := append(bytes.Clone(text), end...)
+				got, want := countOf(O200K(), all), references[O200K()].count(all)
+				if got != want && got != want+1 {
+					t.Errorf("%d tokens in %q, want %d", got, all, want)
+				}
+			}
+		}
+	}
+}
+
+// The longest runs of letters in which each pair merges before the one to its left. In such a run the
+// end decides where every token begins; were one as long as the tail that a window leaves open,
+// windows would be wrong.
+func TestChainsOfFallingRanks(t *testing.T) {
+	random := rand.New(rand.NewPCG(27, 28))
+	for _, e := range encodings {
+		for _, alphabet := range []string{"abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "!\"#$%&()*+,-.:;<=>?@[]^_`{|}~"} {
+			chain := fallingChain(references[e], alphabet)
+			if len(chain) < 20 || len(chain) > tailCap/2 {
+				t.Errorf("%s: the longest chain has %d bytes: %q", e.Name(), len(chain), chain)
+			}
+			for range 60 {
+				var text []byte
+				for len(text) < 500+random.IntN(3000) {
+					text = append(text, chain[random.IntN(len(chain)):]...)
+					text = append(text, letters(random, alphabet, random.IntN(2)*random.IntN(9))...)
+				}
+				checkAgainst(t, random, text)
+			}
+			checkAgainst(t, random, bytes.Repeat(chain, 40))
+		}
+	}
+}
+
+// fallingChain gives the longest text over an alphabet in which the ranks of the pairs fall.
+func fallingChain(m *reference, alphabet string) []byte {
+	type pair struct {
+		left, right byte
+		rank        uint32
+	}
+	var pairs []pair
+	for _, l := range []byte(alphabet) {
+		for _, r := range []byte(alphabet) {
+			if rank, ok := m.ranks[[2]uint32{m.ids[l], m.ids[r]}]; ok {
+				pairs = append(pairs, pair{l, r, rank})
+			}
+		}
+	}
+	slices.SortFunc(pairs, func(a, b pair) int { return cmp.Compare(a.rank, b.rank) })
+	var longest [256][]byte // by its first byte, of the pairs so far
+	for i := range longest {
+		longest[i] = []byte{byte(i)}
+	}
+	best := longest[0]
+	for _, p := range pairs {
+		if rest := longest[p.right]; len(rest) >= len(longest[p.left]) {
+			longest[p.left] = append([]byte{p.left}, rest...)
+			if len(rest) >= len(best) {
+				best = longest[p.left]
+			}
+		}
+	}
+	return best
 }
 
 func TestHugePieces(t *testing.T) {

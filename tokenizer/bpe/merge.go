@@ -8,8 +8,9 @@ const (
 	smallCap = 16
 	// mergeCap is the longest stretch that is merged at once. Of a longer piece a window of that
 	// many bytes is merged, and the tokens that end before its last tailCap bytes are counted and
-	// dropped: what follows could change only the others. That holds in every test, though it is no
-	// theorem. The longest token has maxToken bytes.
+	// dropped: what follows can hardly reach further back. It would take a chain of pairs of which
+	// each merges before the one to its left, and the longest that letters form has 58 bytes. The
+	// longest token has maxToken bytes.
 	mergeCap = 512
 	tailCap  = 160
 	maxToken = 128
