@@ -62,20 +62,18 @@ func (m *medium) size() int64 {
 // write takes the next bytes of the inside of a JSON string.
 func (m *medium) write(json []byte) {
 	for len(json) > 0 {
-		if m.escape != 0 {
+		switch {
+		case m.escape != 0:
 			m.unescape(json[0])
 			json = json[1:]
-			continue
-		}
-		if m.done() {
+		case m.done():
 			m.pass(json)
 			return
-		}
-		n := m.run(json)
-		json = json[n:]
-		if len(json) > 0 && json[0] == '\\' {
+		case json[0] == '\\':
 			m.escape = 1
 			json = json[1:]
+		default:
+			json = json[m.run(json):]
 		}
 	}
 }
