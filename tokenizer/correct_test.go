@@ -32,7 +32,7 @@ func TestDriftIsRepairedInTensOfCalls(t *testing.T) {
 			}
 			for call := 1; call <= 300; call++ {
 				n := size(r)
-				c.Learn("qq", "", n, int(float64(n)*(1.47+(r.Float64()-0.5)*0.1)))
+				c.Learn("qq", "", n, int(math.Round(float64(n)*(1.47+(r.Float64()-0.5)*0.1))))
 				if f := c.Factor("qq", ""); call >= soon && !near(f, 1.47, 0.03) {
 					t.Fatalf("%s, seed %d: %.3f after %d calls", name, seed, float64(f)/float64(One), call)
 				}
