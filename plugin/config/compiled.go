@@ -63,8 +63,9 @@ const (
 
 // Body caps what is read of request bodies.
 type Body struct {
-	Hold  int // bytes; more is 413
-	Depth int // nesting of JSON; more is 400
+	Hold       int // bytes; more is 413
+	Depth      int // nesting of JSON; more is 400
+	CountExact int // bytes of text, unescaped, that are counted exactly; what follows is estimated
 }
 
 // Lease is how long a reservation holds without being settled or renewed.
@@ -118,8 +119,9 @@ type Model struct {
 	Name          string
 	Aliases       []string
 	Encoding      tokenizer.Encoding
-	Context       bucket.Tokens // 0 = not stated
-	MaxOutput     bucket.Tokens // 0 = not stated
+	Rates         tokenizer.Rates // what a prompt costs besides its texts
+	Context       bucket.Tokens   // 0 = not stated
+	MaxOutput     bucket.Tokens   // 0 = not stated
 	DefaultOutput bucket.Tokens
 	Price         bucket.Price
 	Priced        bool

@@ -30,6 +30,7 @@ var faultCases = []struct{ section, text, want string }{
 	{"hold", `{"mode": "both"}`, `hold.mode: found "both"; want one of pair, flag`},
 	{"hold", `"pair"`, `hold: found "pair"; want an object with mode, mismatch`},
 	{"body", `{"hold": "1MB", "depth": 1, "inflate": "8MiB"}`, "body.hold: found \"1MB\"; want a size from 1KiB to 64MiB, such as 1MiB\nbody.depth: found 1; want a whole number from 8 to 512\nbody.inflate: found a setting of a later version; want it left out, because it is not carried out by this version"},
+	{"body", `{"count_exact": 0}`, "body.count_exact: found 0; want a size from 1KiB to 64MiB, such as 1MiB"},
 	{"lease", `{"for": 60}`, "lease.for: found 60; want a time from 1s to 1h, such as 1m"},
 	{"failure", `{"mode": "local", "local_share": "10%"}`, "failure.mode: found \"local\"; want one of closed, open, because it is not carried out by this version\nfailure.local_share: found a setting of a later version; want it left out, because it is not carried out by this version"},
 	{"routes", `{"unknown": "maybe"}`, `routes.unknown: found "maybe"; want one of deny, pass`},
@@ -49,11 +50,27 @@ var faultCases = []struct{ section, text, want string }{
 
 	{"models", `{}`, "models: found no models; want at least one; without one every call would be refused\ntargets.east.models.m-1: found a model that is not under models; want one that is"},
 	{"models", `{"m-1": {"tokenizer": "words", "context": "1k", "max_output": 100, "default_output": 200, "can": ["tools"]}}`,
-		"models.m-1.tokenizer: found \"words\"; want the name of a tokenizer, such as o200k_base or approx-o200k\nmodels.m-1.context: found \"1k\"; want a whole number from 1 to 9007199254740991\nmodels.m-1.default_output: found 200; want no more than max_output, which is 100\nmodels.m-1.can: found a setting of a later version; want it left out, because it is not carried out by this version"},
+		"models.m-1.tokenizer: found \"words\"; want one of o200k_base, cl100k_base, o200k_harmony, approx-o200k, approx-cl100k, approx-claude, approx-gemma\nmodels.m-1.context: found \"1k\"; want a whole number from 1 to 9007199254740991\nmodels.m-1.default_output: found 200; want no more than max_output, which is 100\nmodels.m-1.can: found a setting of a later version; want it left out, because it is not carried out by this version"},
 	{"models", `{"m-1": {"price": {"input": 2.5, "output": "0.0000000001"}}, "m.2": {"price": {"input": "-1"}}}`,
 		"models.m-1.price.input: found 2.5; want the price of 1,000,000 tokens, a decimal string such as \"2.50\"\nmodels.m-1.price.output: found \"0.0000000001\"; want the price of 1,000,000 tokens, a decimal string such as \"2.50\", no finer than 1/1000000000 EUR and below 2^53 of these\nmodels[\"m.2\"].price.output: found nothing; want the price of 1,000,000 tokens, a decimal string such as \"2.50\"\nmodels[\"m.2\"].price.input: found \"-1\"; want the price of 1,000,000 tokens, a decimal string such as \"2.50\", no finer than 1/1000000000 EUR and below 2^53 of these"},
 	{"models", `{"m-1": {"aliases": ["m-2"]}, "m-2": {"aliases": ["x", "x"]}, "m-3": {"aliases": ["x"]}}`,
 		"models.m-1.aliases: found \"m-2\", which is a name of m-2; want names that no other model has\nmodels.m-2.aliases[1]: found \"x\" a second time; want it once\nmodels.m-3.aliases: found \"x\", which is a name of m-2; want names that no other model has"},
+	{"models", `{"m-1": {"prompt": 3}, "m-2": {"prompt": {"like": "m-1", "per_message": -1, "reply": 1.5, "enum": -1001, "per_image": 4, "page": "many"}}}`,
+		"models.m-1.prompt: found 3; want an object with like, per_message, per_name, reply, tools, tool, tool_description, properties, property, property_description, enum, enum_item, response_format, image, audio_per_second, video_per_second, page, file_unknown\n" +
+			"models.m-2.prompt.like: found \"m-1\"; want the name of a model that Emmer knows, such as gpt-4o\n" +
+			"models.m-2.prompt.per_message: found -1; want a whole number from 0 to 10000000\n" +
+			"models.m-2.prompt.reply: found 1.5; want a whole number from -1000 to 10000000\n" +
+			"models.m-2.prompt.enum: found -1001; want a whole number from -1000 to 10000000\n" +
+			"models.m-2.prompt.per_image: found an unknown field; want one of like, per_message, per_name, reply, tools, tool, tool_description, properties, property, property_description, enum, enum_item, response_format, image, audio_per_second, video_per_second, page, file_unknown\n" +
+			"models.m-2.prompt.page: found \"many\"; want a whole number from 0 to 10000000"},
+	{"models", `{"m-1": {"prompt": {"image": {"tiles": {"base": 85}, "flat": 3, "size": 1}}}, "m-2": {"prompt": {"image": {"patches": {"side": 16, "per_thousand": 0}}}}, "m-3": {"prompt": {"image": {"crops": {"tile": 1}}}}}`,
+		"models.m-1.prompt.image.tiles.tile: found nothing; want a whole number from 0 to 10000000\n" +
+			"models.m-1.prompt.image.flat: found a second way to count; want one of flat, tiles, patches, crops\n" +
+			"models.m-1.prompt.image.size: found an unknown field; want one of flat, tiles, patches, crops, low, unknown\n" +
+			"models.m-2.prompt.image.patches.side: found 16; want 28 or 32\n" +
+			"models.m-2.prompt.image.patches.per_thousand: found 0; want a whole number from 1 to 10000000\n" +
+			"models.m-3.prompt.image.crops.crop: found nothing; want a whole number from 0 to 10000000\n" +
+			"models.m-3.prompt.image.crops.tile: found an unknown field; want one of crop"},
 	{"unknown_model", `{"use": "m-9"}`, `unknown_model.use: found "m-9"; want a name under models`},
 	{"unknown_model", `"pass"`, `unknown_model: found "pass"; want deny, or {use: a name under models}`},
 

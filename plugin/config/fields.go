@@ -177,7 +177,14 @@ func (r *reader) count(n *node, def, least, most int64) int64 {
 	if n.kind == kindString {
 		written = n.text
 	}
+	minus := least < 0 && strings.HasPrefix(written, "-")
+	if minus {
+		written = written[1:]
+	}
 	v, ok := parseWhole(written)
+	if minus {
+		v = -v
+	}
 	if (n.kind != kindNumber && n.kind != kindString) || !ok || v < least || v > most {
 		r.fault(n, "a whole number from "+decimal(least)+" to "+decimal(most))
 		return def

@@ -4,15 +4,10 @@ import (
 	"strings"
 
 	"github.com/emmer-proxy/emmer/bucket"
-	"github.com/emmer-proxy/emmer/tokenizer"
 )
 
-const (
-	// defaultOutput is reserved where a call names no cap and the model no default.
-	defaultOutput = 1024
-	// fallbackEncoding counts for models whose name tells no tokenizer.
-	fallbackEncoding = "approx-o200k"
-)
+// defaultOutput is reserved where a call names no cap and the model no default.
+const defaultOutput = 1024
 
 func (r *reader) models(c *Compiled, root *node) {
 	n := root.get("models")
@@ -26,6 +21,9 @@ func (r *reader) models(c *Compiled, root *node) {
 			r.faultFound(n, "no models", "at least one; without one every call would be refused")
 		}
 		r.aliases(c, n)
+		for i, m := range c.Models {
+			r.counting(m, n.kids[i])
+		}
 	}
 	r.unknownModel(c, root.get("unknown_model"))
 }
@@ -41,20 +39,8 @@ func printable(s string) bool {
 
 func (r *reader) model(c *Compiled, n *node) *Model {
 	m := &Model{Name: n.key, DefaultOutput: defaultOutput}
-	m.Encoding, _ = tokenizer.ForName(fallbackEncoding)
-	if !r.object(n, "aliases tokenizer context max_output default_output price", "can") {
+	if !r.object(n, "aliases tokenizer prompt context max_output default_output price", "can") {
 		return m
-	}
-	if v := n.get("tokenizer"); v != nil {
-		const want = "the name of a tokenizer, such as o200k_base or approx-o200k"
-		name := r.text(v, "", want)
-		if e, ok := tokenizer.ForName(name); ok {
-			m.Encoding = e
-		} else if name != "" {
-			r.fault(v, want)
-		}
-	} else if e, ok := tokenizer.Lookup(m.Name); ok {
-		m.Encoding = e
 	}
 	m.Context = bucket.Tokens(r.count(n.get("context"), 0, 1, bucket.MaxAmount))
 	m.MaxOutput = bucket.Tokens(r.count(n.get("max_output"), 0, 1, bucket.MaxAmount))

@@ -123,11 +123,12 @@ func (r *reader) hold(c *Compiled, n *node) {
 }
 
 func (r *reader) body(c *Compiled, n *node) {
-	c.Body = Body{Hold: 1 << 20, Depth: 256}
-	if n == nil || !r.object(n, "hold depth", "inflate count_exact") {
+	c.Body = Body{Hold: 1 << 20, Depth: 256, CountExact: 1 << 20}
+	if n == nil || !r.object(n, "hold depth count_exact", "inflate") {
 		return
 	}
 	c.Body.Hold = r.size(n.get("hold"), 1<<20, 1<<10, 64<<20)
+	c.Body.CountExact = r.size(n.get("count_exact"), 1<<20, 1<<10, 64<<20)
 	c.Body.Depth = int(r.count(n.get("depth"), 256, 8, dialect.MaxDepth))
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/emmer-proxy/emmer/bucket"
+	"github.com/emmer-proxy/emmer/tokenizer"
 )
 
 // sections of a small valid document, in order.
@@ -80,7 +81,7 @@ func TestEverySettingOfThisVersion(t *testing.T) {
 	if !reflect.DeepEqual(c.Store, wantStore) {
 		t.Errorf("store: %+v", c.Store)
 	}
-	if c.Hold != HoldFlag || c.Mismatch != MismatchPass || c.Body != (Body{256 << 10, 64}) || c.Lease != (Lease{90_000, 600_000, 9_000}) {
+	if c.Hold != HoldFlag || c.Mismatch != MismatchPass || c.Body != (Body{256 << 10, 64, 512 << 10}) || c.Lease != (Lease{90_000, 600_000, 9_000}) {
 		t.Errorf("hold %v %v, body %+v, lease %+v", c.Hold, c.Mismatch, c.Body, c.Lease)
 	}
 
@@ -101,7 +102,7 @@ func TestEverySettingOfThisVersion(t *testing.T) {
 		t.Errorf("identities:\n%+v\nwant\n%+v", c.Identities, wantIdentities)
 	}
 
-	if len(c.Models) != 2 || c.UnknownModel != c.Models[0] {
+	if len(c.Models) != 4 || c.UnknownModel != c.Models[0] {
 		t.Fatalf("models: %+v", c.Models)
 	}
 	m := c.Models[0]
@@ -112,6 +113,19 @@ func TestEverySettingOfThisVersion(t *testing.T) {
 	}
 	if m := c.Models[1]; m.MaxOutput != 512 || m.DefaultOutput != 512 || m.Priced || m.Encoding.Name() != "approx-claude" {
 		t.Errorf("claude-tiny: %+v", m)
+	}
+	images := tokenizer.RatesOf("gpt-4-turbo")
+	images.ImageScheme, images.ImageBase, images.ImageTile, images.ImageLow, images.ImageUnknown = tokenizer.ImageFixed, 1000, 0, 100, 2000
+	if m := c.Models[2]; m.Encoding.Name() != "cl100k_base" || m.Rates != images {
+		t.Errorf("my-deployment: %s, %+v, want %+v", m.Encoding.Name(), m.Rates, images)
+	}
+	all := tokenizer.Rates{
+		Message: 5, Name: -1, Reply: 7, Tools: 100, Tool: 8, ToolDescription: 1, Properties: 2, Property: 4, PropertyDescription: 3,
+		Enum: -2, EnumValue: 6, Format: 9, ImageScheme: tokenizer.ImagePatches28, ImageScale: 1200, ImageEdge: 1568,
+		ImagePatches: 1500, ImageHigh: 2500, ImageUnknown: 1600, AudioSecond: 25, VideoSecond: 250, Page: 1200, FileUnknown: 12000,
+	}
+	if m := c.Models[3]; m.Encoding.Name() != "approx-gemma" || m.Rates != all {
+		t.Errorf("house-model: %s, %+v, want %+v", m.Encoding.Name(), m.Rates, all)
 	}
 
 	if len(c.Targets) != 2 {
@@ -168,7 +182,7 @@ func TestDefaults(t *testing.T) {
 	if c.Currency.Unit != 1_000_000 {
 		t.Errorf("yen have no minor unit, so their money counts in millionths, not in %d", c.Currency.Unit)
 	}
-	if c.Hold != HoldPair || c.Mismatch != MismatchDeny || c.Body != (Body{1 << 20, 256}) || c.Lease != (Lease{60_000, 900_000, 6_000}) ||
+	if c.Hold != HoldPair || c.Mismatch != MismatchDeny || c.Body != (Body{1 << 20, 256, 1 << 20}) || c.Lease != (Lease{60_000, 900_000, 6_000}) ||
 		c.Failure != FailClosed || c.UnknownRoute != Deny || c.KillPoll != 250 || c.UnknownModel != nil || len(c.Limits) != 0 {
 		t.Errorf("%+v", c)
 	}

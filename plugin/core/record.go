@@ -5,6 +5,7 @@ import (
 
 	"github.com/emmer-proxy/emmer/bucket"
 	"github.com/emmer-proxy/emmer/plugin/dialect"
+	"github.com/emmer-proxy/emmer/plugin/plan"
 )
 
 // record is what the access log is told of one exchange.
@@ -42,6 +43,10 @@ func (r *record) json(s *Stream) []byte {
 		w.text("model", p.Model.Name)
 		w.text("target", p.Target.Name)
 		w.number("reserved", int64(p.Input+p.Output))
+		if p.Method != plan.Uncounted {
+			w.number("counted", int64(p.Input))
+			w.text("method", p.Method.String())
+		}
 		if r.settled == "usage" || r.settled == "estimate" {
 			w.number("in", int64(r.usage.Input))
 			w.number("cached", int64(r.usage.CachedInput))

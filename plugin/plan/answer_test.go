@@ -29,7 +29,7 @@ func headersOf(list [][2]string) string {
 }
 
 func TestHeadersOfAGrantedCall(t *testing.T) {
-	p := build(t, compiled(t, "limits", answerLimits), nil, `{"model": "m-1", `+prompt+`}`)
+	p := build(t, compiled(t, "limits", answerLimits), nil, `{"model": "m-1", `+hello+`}`)
 	for _, x := range []struct {
 		remaining []bucket.Amount
 		want      string
@@ -63,7 +63,7 @@ x-emmer-decision: granted
 
 func TestDenials(t *testing.T) {
 	c := compiled(t, "limits", answerLimits)
-	p := build(t, c, nil, `{"model": "m-1", `+prompt+`}`)
+	p := build(t, c, nil, `{"model": "m-1", `+hello+`}`)
 	p.Items[0].Amount, p.Items[3].Amount = 1500, 1_250_000_000 // round numbers for the messages
 	remaining := []bucket.Amount{120, 4_000, 59, 12_300_000, 0}
 	toMay := bucket.Millis(time.Date(2031, 5, 1, 0, 0, 0, 0, time.UTC).UnixMilli()) - now
@@ -102,7 +102,7 @@ func TestDenials(t *testing.T) {
 
 func TestKilled(t *testing.T) {
 	c := compiled(t, "identity", `{"tenant": {"header": "x-tenant"}}`)
-	p := build(t, c, []string{"t1"}, `{"model": "m-1", `+prompt+`}`)
+	p := build(t, c, []string{"t1"}, `{"model": "m-1", `+hello+`}`)
 	for _, x := range []struct {
 		by     int
 		reason string
@@ -135,7 +135,7 @@ func TestKilled(t *testing.T) {
 
 func TestNeverFits(t *testing.T) {
 	c := compiled(t, "limits", answerLimits)
-	body := []byte(`{"model": "m-2", "max_tokens": 5001, ` + prompt + `}`)
+	body := []byte(`{"model": "m-2", "max_tokens": 5001, ` + hello + `}`)
 	p, refusal := Build(c, dialect.OpenAIChat, Caller{}, body, now)
 	if refusal == nil || p.Never != 1 {
 		t.Fatalf("%+v", refusal)
@@ -149,12 +149,12 @@ func TestNeverFits(t *testing.T) {
 			t.Errorf("%+v", d)
 		}
 	}
-	if p := build(t, c, nil, `{"model": "m-2", "max_tokens": 5000, `+prompt+`}`); p.Never != -1 {
+	if p := build(t, c, nil, `{"model": "m-2", "max_tokens": 5000, `+hello+`}`); p.Never != -1 {
 		t.Error("exactly all is refused")
 	}
 	over := compiled(t, "models", `{"m": {"price": {"input": "9000000", "output": "9000000"}}}`, "limits",
 		`[{"name": "eur", "count": "cost", "max": "9000000", "window": {"calendar": "year"}}]`)
-	p, refusal = Build(over, dialect.OpenAIChat, Caller{}, []byte(`{"model": "m", "max_tokens": 9007199254740991, `+prompt+`}`), now)
+	p, refusal = Build(over, dialect.OpenAIChat, Caller{}, []byte(`{"model": "m", "max_tokens": 9007199254740991, `+hello+`}`), now)
 	if refusal == nil || p.Never != 0 || !strings.Contains(refusal.Message, "the limit eur never has more than 9000000 EUR") {
 		t.Errorf("a cost beyond all numbers: %+v", refusal)
 	}
@@ -184,7 +184,7 @@ func TestRefusalsWithoutStore(t *testing.T) {
 			t.Errorf("%d with retry-after %v", x.status, hasRetry)
 		}
 	}
-	p := build(t, compiled(t), nil, `{"model": "m-1", `+prompt+`}`)
+	p := build(t, compiled(t), nil, `{"model": "m-1", `+hello+`}`)
 	for _, r := range []bucket.ReserveReply{{}, {Outcome: bucket.Settled, By: -1}, {Outcome: bucket.Denied, By: 7}, {Outcome: bucket.NeverFits, By: -1}} {
 		if d := p.Deny(nil, r); d.Refusal.HTTPStatus() != 503 {
 			t.Errorf("%+v: %+v", r, d)

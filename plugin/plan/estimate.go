@@ -6,52 +6,11 @@ import (
 	"github.com/emmer-proxy/emmer/bucket"
 	"github.com/emmer-proxy/emmer/plugin/config"
 	"github.com/emmer-proxy/emmer/plugin/dialect"
-	"github.com/emmer-proxy/emmer/tokenizer"
 )
-
-// counter is a sink that counts texts one after the other. It keeps none of them.
-type counter struct {
-	tokens *tokenizer.Counter
-	sum    bucket.Tokens
-	items  [dialect.Items]int
-	open   bool
-}
-
-// End counts an item.
-func (c *counter) End(item dialect.Item) { c.items[item]++ }
-
-// Text takes the next piece of a text. Media are bounded figures, never their base64 as text.
-func (c *counter) Text(part dialect.Part, p []byte, last bool) {
-	switch part {
-	case dialect.MediaURL, dialect.MediaDetail, dialect.AudioData, dialect.AudioFormat, dialect.FileData, dialect.FileRef:
-		return
-	}
-	c.tokens.WriteJSON(p)
-	c.open = true
-	if last {
-		c.total()
-	}
-}
-
-// total ends the text that is being read and gives the sum of all.
-func (c *counter) total() bucket.Tokens {
-	if c.open {
-		c.open = false
-		c.sum = plus(c.sum, bucket.Tokens(c.tokens.Finish()))
-	}
-	return c.sum
-}
-
-// input is the tokens of a prompt: its texts, and what a chat template puts around them.
-func (c *counter) input() bucket.Tokens {
-	n := &c.items
-	return plus(c.total(), bucket.Tokens(tokenizer.Framing(n[dialect.Message], n[dialect.Name], n[dialect.Tool],
-		n[dialect.Image]+n[dialect.Audio]+n[dialect.File])))
-}
 
 // output is the most that a call may produce: the cap that it asks for, or the model's default
 // where it asks for none, never above what the model can do, for each of n answers.
-func output(m *config.Model, f dialect.Facts, in bucket.Tokens) bucket.Tokens {
+func output(m *config.Model, f dialect.Facts, in bucket.Tokens, how Method) bucket.Tokens {
 	each := m.DefaultOutput
 	if f.HasMaxOutput {
 		each = bucket.Tokens(f.MaxOutput)
@@ -62,7 +21,7 @@ func output(m *config.Model, f dialect.Facts, in bucket.Tokens) bucket.Tokens {
 	if m.MaxOutput > 0 {
 		each = min(each, m.MaxOutput)
 	}
-	if room := left(m, in); room > 0 {
+	if room := left(m, in, how); room > 0 {
 		each = min(each, room)
 	}
 	return times(each, max(f.N, 1))
@@ -70,11 +29,11 @@ func output(m *config.Model, f dialect.Facts, in bucket.Tokens) bucket.Tokens {
 
 // left is what a model's context leaves for an answer, or 0 where that tells nothing. An estimate
 // of the input may be too high, so its usual error is taken off first.
-func left(m *config.Model, in bucket.Tokens) bucket.Tokens {
-	if m.Context == 0 || m.Encoding == nil || in > m.Context {
+func left(m *config.Model, in bucket.Tokens, how Method) bucket.Tokens {
+	if m.Context == 0 || in > m.Context {
 		return 0
 	}
-	e := bucket.Tokens(m.Encoding.ErrorP95())
+	e := how.doubt(m.Encoding)
 	over := in/1000*e + in%1000*e/1000
 	return min(m.Context-in+over, m.Context)
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/emmer-proxy/emmer/bucket"
 	"github.com/emmer-proxy/emmer/plugin/config"
 	"github.com/emmer-proxy/emmer/plugin/dialect"
-	"github.com/emmer-proxy/emmer/tokenizer"
 )
 
 // Edit replaces a range of a body.
@@ -34,7 +33,8 @@ type Plan struct {
 	Model   *config.Model // whose figures count
 	Known   bool          // false: the name asked for is unknown, and Model is unknown_model
 	Target  *config.Target
-	Input   bucket.Tokens // estimate of the prompt, framing included
+	Input   bucket.Tokens // estimate of the prompt, with what a provider puts around its texts
+	Method  Method        // how Input was counted
 	Output  bucket.Tokens // the most that may be produced, all answers together
 	Price   bucket.Price
 	Priced  bool
@@ -46,13 +46,14 @@ type Plan struct {
 	Failure config.Failure  // closed if one of Limits is
 
 	currency config.Currency
+	exact    int // bytes of a text that may be counted exactly
 }
 
 // defaultTarget stands where no targets are configured.
 var defaultTarget = config.Target{Name: "default", CachedInInput: true}
 
-// Build plans a call. The body is read once, for its facts and for the count of its texts; once more
-// for the count where the model that it names has another tokenizer than was thought. now chooses
+// Build plans a call. The body is read once, for its facts and for the count of its prompt; once more
+// for the count where the model that it names counts otherwise than was thought. now chooses
 // the periods of calendar windows. Beside a refusal the plan says how far it got, for logs; it must
 // not be carried out.
 func Build(c *config.Compiled, d dialect.Dialect, who Caller, body []byte, now bucket.Millis) (*Plan, *dialect.Refusal) {
@@ -60,11 +61,11 @@ func Build(c *config.Compiled, d dialect.Dialect, who Caller, body []byte, now b
 }
 
 // Memory saves work and changes no plan: it remembers the present period of each calendar window,
-// which takes as long to find as a third of a plan, and the tokenizer of the call before, which is
-// the guess for the next. Its zero value is ready; one belongs to one configuration.
+// which takes as long to find as a third of a plan, and what counted the call before, which is the
+// guess for the next. Its zero value is ready; one belongs to one configuration.
 type Memory struct {
-	periods  map[*config.Limit][4]bucket.Millis
-	encoding tokenizer.Encoding
+	periods map[*config.Limit][4]bucket.Millis
+	prompt  prompt
 }
 
 func (t *Memory) bounds(l *config.Limit, now bucket.Millis) [4]bucket.Millis {
@@ -81,12 +82,11 @@ func (t *Memory) bounds(l *config.Limit, now bucket.Millis) [4]bucket.Millis {
 
 // Build is the function Build, with what is remembered.
 func (t *Memory) Build(c *config.Compiled, d dialect.Dialect, who Caller, body []byte, now bucket.Millis) (*Plan, *dialect.Refusal) {
-	p := &Plan{Dialect: d, Caller: who, Never: -1, Failure: c.Failure, currency: c.Currency}
-	var texts *counter
+	p := &Plan{Dialect: d, Caller: who, Never: -1, Failure: c.Failure, currency: c.Currency, exact: c.Body.CountExact}
 	var sink dialect.Sink
-	if t.encoding != nil {
-		texts = &counter{tokens: t.encoding.NewCounter()}
-		sink = texts
+	if t.prompt.encoding != nil {
+		t.prompt.begin(p.exact)
+		sink = &t.prompt
 	}
 	facts, fault := scan(d, c.Body.Depth, body, sink)
 	if fault != nil {
@@ -98,16 +98,16 @@ func (t *Memory) Build(c *config.Compiled, d dialect.Dialect, who Caller, body [
 		return p, refusal
 	}
 	p.Kills = kills(c, p)
-	if p.Model.Encoding != t.encoding {
-		t.encoding = p.Model.Encoding
-		texts = &counter{tokens: p.Model.Encoding.NewCounter()}
-		if _, fault := scan(d, c.Body.Depth, body, texts); fault != nil {
+	if !t.prompt.counts(p.Model) {
+		t.prompt.become(p.Model)
+		t.prompt.begin(p.exact)
+		if _, fault := scan(d, c.Body.Depth, body, &t.prompt); fault != nil {
 			r := FromFault(fault)
 			return p, &r
 		}
 	}
-	p.Input = texts.input()
-	p.Output = output(p.Model, facts, p.Input)
+	p.Input, p.Method = t.prompt.total()
+	p.Output = output(p.Model, facts, p.Input, p.Method)
 	return p, p.take(c, t, now)
 }
 

@@ -51,13 +51,14 @@ func build(t testing.TB, c *config.Compiled, values []string, body string) *Plan
 	return p
 }
 
-const prompt = `"messages": [{"role": "user", "content": "Say hello in five languages."}]`
+const hello = `"messages": [{"role": "user", "content": "Say hello in five languages."}]`
 
 // promptTokens is what the prompt above counts: the words, the role, and the framing.
 func promptTokens(t testing.TB) bucket.Tokens {
 	t.Helper()
 	e, _ := tokenizer.ForName("approx-o200k")
-	return bucket.Tokens(tokenizer.Count(e, "user") + tokenizer.Count(e, "Say hello in five languages.") + tokenizer.Framing(1, 0, 0, 0))
+	r := tokenizer.RatesOf("m-1")
+	return bucket.Tokens(tokenizer.Count(e, "user") + tokenizer.Count(e, "Say hello in five languages.") + r.Message + r.Reply)
 }
 
 const oneOfEach = `[
@@ -93,14 +94,14 @@ func TestWorstCase(t *testing.T) {
 		{"null is absent", `"model": "m-1", "max_tokens": null`, 1000, bucket.Amount(in)*10_000 + 40_000_000},
 		{"an exact whole number", `"model": "m-1", "max_tokens": 5e1`, 50, bucket.Amount(in)*10_000 + 2_000_000},
 	} {
-		p := build(t, c, nil, `{`+x.fields+`, `+prompt+`}`)
+		p := build(t, c, nil, `{`+x.fields+`, `+hello+`}`)
 		want := []bucket.Amount{bucket.Amount(in + x.out), bucket.Amount(in), bucket.Amount(x.out), 1, x.cost}
 		if p.Input != in || p.Output != x.out || !reflect.DeepEqual(amounts(p.Items), want) {
 			t.Errorf("%s: input %d, output %d, amounts %v; want %d, %d, %v", x.name, p.Input, p.Output, amounts(p.Items), in, x.out, want)
 		}
 	}
 	// Without a stated ceiling the cap asked for stands, and no product of it overflows.
-	p, refusal := Build(c, dialect.OpenAIChat, Caller{}, []byte(`{"model": "m-2", "max_tokens": 9007199254740991, "n": 9007199254740991, `+prompt+`}`), now)
+	p, refusal := Build(c, dialect.OpenAIChat, Caller{}, []byte(`{"model": "m-2", "max_tokens": 9007199254740991, "n": 9007199254740991, `+hello+`}`), now)
 	if refusal == nil || p.Output != bucket.MaxAmount || p.Items[0].Amount != bucket.MaxAmount || p.Never != 0 {
 		t.Errorf("an absurd cap: %+v, %+v", p, refusal)
 	}
@@ -110,11 +111,11 @@ func TestWorstCase(t *testing.T) {
 // default and not all there is.
 func TestCallsWithoutCap(t *testing.T) {
 	c := compiled(t, "limits", `[{"name": "r", "count": "requests", "bucket": {"rate": "1/m", "burst": 1}}]`)
-	if p := build(t, c, nil, `{"model": "m-2", `+prompt+`}`); !reflect.DeepEqual(amounts(p.Items), []bucket.Amount{1}) {
+	if p := build(t, c, nil, `{"model": "m-2", `+hello+`}`); !reflect.DeepEqual(amounts(p.Items), []bucket.Amount{1}) {
 		t.Errorf("%+v", p.Items)
 	}
 	c = compiled(t, "models", `{"m": {"max_output": 4096}}`, "limits", `[{"name": "t", "count": "tokens", "bucket": {"rate": "1/s", "burst": 1000000}}]`)
-	if p := build(t, c, nil, `{"model": "m", `+prompt+`}`); p.Output != 1024 {
+	if p := build(t, c, nil, `{"model": "m", `+hello+`}`); p.Output != 1024 {
 		t.Errorf("%d", p.Output)
 	}
 }
@@ -163,7 +164,7 @@ func TestLimitsThatACallMeets(t *testing.T) {
 		{"k", "red", "m-2", "west", "umbra", []string{"all", "per-key", "pair", "built-in", "only-red", "both"},
 			[]string{"", "key=k", "key=k,team=red", "target=west,model=m-2,provider=umbra,dialect=openai-chat", "", ""}},
 	} {
-		p := build(t, c, []string{x.key, x.team}, `{"model": "`+x.model+`", `+prompt+`}`)
+		p := build(t, c, []string{x.key, x.team}, `{"model": "`+x.model+`", `+hello+`}`)
 		var limits, entities []string
 		for i := range p.Items {
 			limits, entities = append(limits, p.Items[i].Limit.Name), append(entities, p.Items[i].Limit.Entity)
@@ -193,7 +194,7 @@ func TestLimitsThatACallMeets(t *testing.T) {
 			t.Errorf("kills %q, want %q", p.Kills, wantKills)
 		}
 	}
-	p := build(t, c, nil, `{"model": "m-1", `+prompt+`}`)
+	p := build(t, c, nil, `{"model": "m-1", `+hello+`}`)
 	if l := p.Items[0].Limit; l != (bucket.Limit{Name: "all", Kind: bucket.TokenBucket, Lost: bucket.Charge, Rate: 1, Per: 1, Burst: 9}) {
 		t.Errorf("%+v", l)
 	}
@@ -208,7 +209,7 @@ func TestLimitsThatACallMeets(t *testing.T) {
 func TestOneKeyIsTakenFromOnce(t *testing.T) {
 	c := compiled(t, "limits", `[{"name": "a", "count": "requests", "bucket": {"rate": "1/s", "burst": 9}}, {"name": "b", "count": "requests", "bucket": {"rate": "1/s", "burst": 9}}]`)
 	c.Limits = append(c.Limits, c.Limits[0])
-	if p := build(t, c, nil, `{"model": "m-1", `+prompt+`}`); len(p.Items) != 2 || len(p.Limits) != 2 {
+	if p := build(t, c, nil, `{"model": "m-1", `+hello+`}`); len(p.Items) != 2 || len(p.Limits) != 2 {
 		t.Errorf("%+v", p.Items)
 	}
 }
@@ -242,23 +243,23 @@ func TestModelsAndTargets(t *testing.T) {
 		{"m-2", "m-2", "west", true, 0, `"m-2"`},
 		{"never-heard-of", "m-1", "east", false, 5_000_000_000, `"never-heard-of"`}, // C110: never 0
 	} {
-		body := `{"stream" :true, "model": "` + x.asked + `", ` + prompt + `}` + "\n"
+		body := `{"stream" :true, "model": "` + x.asked + `", ` + hello + `}` + "\n"
 		p := build(t, c, nil, body)
 		if p.Model.Name != x.model || p.Target.Name != x.target || p.Known != x.known || p.Price.Input != x.input {
 			t.Errorf("%s: %s at %s, known %v, price %+v", x.asked, p.Model.Name, p.Target.Name, p.Known, p.Price)
 		}
-		if got, want := string(p.Edited([]byte(body))), `{"stream" :true, "model": `+x.body+`, `+prompt+`}`+"\n"; got != want {
+		if got, want := string(p.Edited([]byte(body))), `{"stream" :true, "model": `+x.body+`, `+hello+`}`+"\n"; got != want {
 			t.Errorf("%s is forwarded as %s, want %s", x.asked, got, want)
 		}
 	}
-	same := []byte(`{"model": "m-2", ` + prompt + `}`)
+	same := []byte(`{"model": "m-2", ` + hello + `}`)
 	if p := build(t, c, nil, string(same)); &p.Edited(same)[0] != &same[0] {
 		t.Error("a body without edits was copied")
 	}
 	for _, x := range []struct{ c, body, want string }{
-		{`{"use": "m-1"}`, `{"model": "m-3", ` + prompt + `}`, `The model "m-3" is served by no target.`},
-		{`"deny"`, `{"model": "m-9", ` + prompt + `}`, `The model "m-9" is not known here.`},
-		{`"deny"`, `{"model": "` + strings.Repeat("é", 500) + `", ` + prompt + `}`, `The model "` + strings.Repeat("é", 32) + `..." is not known here.`},
+		{`{"use": "m-1"}`, `{"model": "m-3", ` + hello + `}`, `The model "m-3" is served by no target.`},
+		{`"deny"`, `{"model": "m-9", ` + hello + `}`, `The model "m-9" is not known here.`},
+		{`"deny"`, `{"model": "` + strings.Repeat("é", 500) + `", ` + hello + `}`, `The model "` + strings.Repeat("é", 32) + `..." is not known here.`},
 	} {
 		_, refusal := Build(compiled(t, "targets", targets, "unknown_model", x.c), dialect.OpenAIChat, Caller{}, []byte(x.body), now)
 		if refusal == nil || refusal.HTTPStatus() != 404 || refusal.Code != "model_not_found" || refusal.Param != "model" || refusal.Message != x.want {
@@ -274,9 +275,9 @@ func TestBodiesThatAreRefused(t *testing.T) {
 		status int
 		param  string
 	}{
-		{`{` + prompt + `}`, 400, "model"}, {``, 400, ""}, {`[]`, 400, ""}, {`{"model": "m-1"`, 400, ""},
-		{`{"model": "m-1", "model": "m-2", ` + prompt + `}`, 400, "model"},
-		{`{"model": "m-1", "max_tokens": -7, ` + prompt + `}`, 400, "max_tokens"},
+		{`{` + hello + `}`, 400, "model"}, {``, 400, ""}, {`[]`, 400, ""}, {`{"model": "m-1"`, 400, ""},
+		{`{"model": "m-1", "model": "m-2", ` + hello + `}`, 400, "model"},
+		{`{"model": "m-1", "max_tokens": -7, ` + hello + `}`, 400, "max_tokens"},
 		{`{"model": "m-1", "x": ` + strings.Repeat("[", 9) + strings.Repeat("]", 9) + `}`, 400, ""},
 	} {
 		p, refusal := Build(c, dialect.OpenAIChat, Caller{}, []byte(x.body), now)
@@ -301,7 +302,7 @@ func TestFailurePolicy(t *testing.T) {
 		model string
 		want  config.Failure
 	}{{c, "m-1", config.FailClosed}, {c, "m-2", config.FailOpen}, {c, "m-3", config.FailOpen}, {d, "m-1", config.FailOpen}, {d, "m-2", config.FailClosed}} {
-		if p := build(t, x.c, nil, `{"model": "`+x.model+`", `+prompt+`}`); p.Failure != x.want {
+		if p := build(t, x.c, nil, `{"model": "`+x.model+`", `+hello+`}`); p.Failure != x.want {
 			t.Errorf("%s: %v, want %v", x.model, p.Failure, x.want)
 		}
 	}
@@ -311,7 +312,7 @@ func TestFailurePolicy(t *testing.T) {
 // token are 5000.
 func TestActual(t *testing.T) {
 	c := compiled(t, "limits", oneOfEach)
-	p := build(t, c, nil, `{"model": "m-1", `+prompt+`}`)
+	p := build(t, c, nil, `{"model": "m-1", `+hello+`}`)
 	used := dialect.Usage{Input: 1200, CachedInput: 1000, Output: 50}
 	if got := amounts(p.Actual(used)); !reflect.DeepEqual(got, []bucket.Amount{1250, 1200, 50, 1, 5_000_000}) {
 		t.Errorf("%v", got)
@@ -331,11 +332,11 @@ func TestActual(t *testing.T) {
 
 	// A provider that reports cached input beside the input, not within it.
 	c = compiled(t, "limits", oneOfEach, "targets", `{"t": {"cached_in_input": false}}`)
-	p = build(t, c, nil, `{"model": "m-1", `+prompt+`}`)
+	p = build(t, c, nil, `{"model": "m-1", `+hello+`}`)
 	if got := amounts(p.Actual(dialect.Usage{Input: 200, CachedInput: 1000, Output: 50})); !reflect.DeepEqual(got, []bucket.Amount{1250, 1200, 50, 1, 5_000_000}) {
 		t.Errorf("%v", got)
 	}
-	p = build(t, compiled(t), nil, `{"model": "m-2", `+prompt+`}`)
+	p = build(t, compiled(t), nil, `{"model": "m-2", `+hello+`}`)
 	if cost, ok := p.Cost(used); cost != 0 || ok {
 		t.Errorf("a cost without a price: %d, %v", cost, ok)
 	}
@@ -345,7 +346,7 @@ func TestActual(t *testing.T) {
 // reference with big numbers says which.
 func TestActualOfAnyUsage(t *testing.T) {
 	c := compiled(t, "limits", oneOfEach)
-	p := build(t, c, nil, `{"model": "m-1", `+prompt+`}`)
+	p := build(t, c, nil, `{"model": "m-1", `+hello+`}`)
 	source := rand.New(rand.NewPCG(1, 2))
 	number := func() bucket.Tokens {
 		switch n := source.Int64N(8); n {
@@ -390,7 +391,7 @@ func TestActualOfAnyUsage(t *testing.T) {
 }
 
 func TestOutputCounts(t *testing.T) {
-	p := build(t, compiled(t), nil, `{"model": "m-1", `+prompt+`}`)
+	p := build(t, compiled(t), nil, `{"model": "m-1", `+hello+`}`)
 	e := p.Model.Encoding
 	const first, second = `Hello \"wörld\",\n`, `how are you?`
 	want := bucket.Tokens(tokenizer.Count(e, "Hello \"wörld\",\n") + tokenizer.Count(e, second))
@@ -413,7 +414,7 @@ func TestOutputCounts(t *testing.T) {
 
 func FuzzBuild(f *testing.F) {
 	for _, s := range []string{
-		`{"model": "m-1", ` + prompt + `}`, `{"model": "m-1", "max_tokens": 1e15, "n": 9e15, ` + prompt + `}`,
+		`{"model": "m-1", ` + hello + `}`, `{"model": "m-1", "max_tokens": 1e15, "n": 9e15, ` + hello + `}`,
 		`{"model":"x/M-2-20310105","tools":[{"a":1}],"messages":[{"name":"n","content":[{"type":"image_url","image_url":{}}]}]}`,
 		`{"model":"\ud800"}`, `{`, "",
 	} {

@@ -4,6 +4,7 @@ import (
 	"github.com/emmer-proxy/emmer/bucket"
 	"github.com/emmer-proxy/emmer/plugin/config"
 	"github.com/emmer-proxy/emmer/plugin/dialect"
+	"github.com/emmer-proxy/emmer/tokenizer"
 )
 
 // Actual is what the call took from each limit, in the order of Items. It counts as one request.
@@ -49,22 +50,40 @@ func (p *Plan) Estimate(out bucket.Tokens) dialect.Usage {
 }
 
 // Output counts what a model produced. It keeps no text, so its size doesn't grow with the answer.
-type Output struct{ texts counter }
+type Output struct {
+	counter *tokenizer.Counter
+	sum     bucket.Tokens
+	open    bool
+}
 
 // NewOutput makes a sink for the answer's meter that counts with the model's encoding.
 func (p *Plan) NewOutput() *Output {
-	return &Output{counter{tokens: p.Model.Encoding.NewCounter()}}
+	o := &Output{counter: p.Model.Encoding.NewCounter()}
+	o.counter.Budget(p.exact)
+	return o
 }
 
 // Text takes the next piece of a text.
-func (o *Output) Text(part dialect.Part, p []byte, last bool) { o.texts.Text(part, p, last) }
+func (o *Output) Text(_ dialect.Part, p []byte, last bool) {
+	o.counter.WriteJSON(p)
+	o.open = true
+	if last {
+		o.Tokens()
+	}
+}
 
-// End is never called: answers have no items.
+// End does nothing: answers have no items.
 func (o *Output) End(dialect.Item) {}
 
 // Tokens is the count so far. It ends a text of which not all has come: what comes later counts as
 // a new one, which may make the count higher by a token, never lower.
-func (o *Output) Tokens() bucket.Tokens { return o.texts.total() }
+func (o *Output) Tokens() bucket.Tokens {
+	if o.open {
+		o.open = false
+		o.sum = plus(o.sum, bucket.Tokens(o.counter.Finish()))
+	}
+	return o.sum
+}
 
 // Fresh gives calendar windows the bounds around now, where the present period is no longer that of
 // the reserve: a store that books late needs the present period for what the old one can't take.
