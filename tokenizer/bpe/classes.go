@@ -75,7 +75,7 @@ func classOf(r uint32) uint8 {
 
 // notThree has a bit for each 2,048 characters that UTF-8 never writes in three bytes: those that
 // need fewer, and the surrogates.
-const notThree = 1<<0 | 1<<(0xd800>>11)
+const notThree uint32 = 1<<0 | 1<<(0xd800>>11)
 
 // decode gives the class and the width of the character at b[i], which is not ASCII. It cuts invalid
 // UTF-8 as unicode/utf8 does, one byte at a time. b holds at least four bytes from i on.
@@ -93,7 +93,7 @@ func decode(b *[textRoom]byte, i int) (class uint8, width int) {
 	}
 	if b0 < 0xf0 {
 		r := b0&0x0f<<12 | b1&0x3f<<6 | b2&0x3f
-		if notThree>>(r>>11)&1 != 0 {
+		if notThree>>(r>>11&31)&1 != 0 {
 			return other, 1
 		}
 		return classOf(r), 3

@@ -76,8 +76,8 @@ func (w *workspace) mergeSmall(t *table, p, n int) int {
 // treeMerge is the same for up to mergeCap positions, with words of rank<<9 | position under a
 // tournament of three rounds with eight players in each match. A merge replays at most three paths.
 type treeMerge struct {
-	leaves     [64][8]uint32
-	rounds     [8][8]uint32
+	leaves     [mergeCap]uint32
+	rounds     [64]uint32
 	finals     [8]uint32
 	ids        [mergeCap]uint32
 	next, prev [mergeCap]uint16
@@ -89,15 +89,26 @@ func min8(r *[8]uint32) uint32 {
 	return min(min(min(r[0], r[1]), min(r[2], r[3])), min(min(r[4], r[5]), min(r[6], r[7])))
 }
 
+// leafMatch and roundMatch are the eight players of which i is one.
+func (s *treeMerge) leafMatch(i int) *[8]uint32 {
+	i &= mergeMask &^ 7
+	return (*[8]uint32)(s.leaves[i : i+8])
+}
+
+func (s *treeMerge) roundMatch(i int) *[8]uint32 {
+	i &= 63 &^ 7
+	return (*[8]uint32)(s.rounds[i : i+8])
+}
+
 // replay plays the matches above leaf i again.
 func (s *treeMerge) replay(i int) {
-	m := min8(&s.leaves[i>>3&63])
-	winner := &s.rounds[i>>6&7][i>>3&7]
+	m := min8(s.leafMatch(i))
+	winner := &s.rounds[i>>3&63]
 	if *winner == m {
 		return
 	}
 	*winner = m
-	s.finals[i>>6&7] = min8(&s.rounds[i>>6&7])
+	s.finals[i>>6&7] = min8(s.roundMatch(i >> 3))
 }
 
 // mergeTree counts the tokens of the n bytes at p, 2 <= n <= mergeCap. Following next from 0 then
@@ -112,28 +123,31 @@ func (w *workspace) mergeTree(t *table, p, n int) int {
 		s.ids[i&mergeMask] = r
 		s.next[i&mergeMask] = uint16(i + 1)
 		s.prev[i&mergeMask] = uint16(i - 1)
-		s.leaves[(i-1)>>3&63][(i-1)&7] = t.merge(l, r)<<9 | uint32(i-1)
+		s.leaves[(i-1)&mergeMask] = t.merge(l, r)<<9 | uint32(i-1)
 		l = r
 	}
 	leaves := (n + 7) >> 3
 	for i := n - 1; i < leaves<<3; i++ {
-		s.leaves[i>>3&63][i&7] = absent
+		s.leaves[i&mergeMask] = absent
 	}
 	rounds := (leaves + 7) >> 3
 	for a := range leaves {
-		s.rounds[a>>3&7][a&7] = min8(&s.leaves[a&63])
+		s.rounds[a&63] = min8(s.leafMatch(a << 3))
 	}
 	for a := leaves; a < rounds<<3; a++ {
-		s.rounds[a>>3&7][a&7] = absent
+		s.rounds[a&63] = absent
 	}
 	for b := range 8 {
 		s.finals[b] = absent
 		if b < rounds {
-			s.finals[b] = min8(&s.rounds[b])
+			s.finals[b] = min8(s.roundMatch(b << 3))
 		}
 	}
 	for count := n; ; count-- {
-		m := min8(&s.finals)
+		m := s.finals[0]
+		if rounds > 1 {
+			m = min8(&s.finals)
+		}
 		if m >= ^uint32(mergeMask) {
 			return count
 		}
@@ -142,16 +156,16 @@ func (w *workspace) mergeTree(t *table, p, n int) int {
 		k := int(s.next[j])
 		s.ids[i] = id
 		s.next[i] = uint16(k)
-		s.leaves[j>>3][j&7] = absent
+		s.leaves[j] = absent
 		pair := absent
 		if k < n {
 			s.prev[k&mergeMask] = uint16(i)
 			pair = t.merge(id, s.ids[k&mergeMask])<<9 | uint32(i)
 		}
-		s.leaves[i>>3][i&7] = pair
+		s.leaves[i] = pair
 		if i > 0 {
 			h := int(s.prev[i]) & mergeMask
-			s.leaves[h>>3][h&7] = t.merge(s.ids[h], id)<<9 | uint32(h)
+			s.leaves[h] = t.merge(s.ids[h], id)<<9 | uint32(h)
 			if h>>3 != i>>3 {
 				s.replay(h)
 			}

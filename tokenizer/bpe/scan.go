@@ -20,7 +20,17 @@ func (w *workspace) scan(e *Encoding, final bool) int {
 		case i < limit:
 			class, width = byteClass[byteAt(&w.text, i)], 1
 			if class == far {
-				class, width = decode(&w.text, i)
+				// Most that is not ASCII has two bytes or three: what decode would do, without the call.
+				b0, b1, b2 := uint32(byteAt(&w.text, i)), uint32(byteAt(&w.text, i+1)), uint32(byteAt(&w.text, i+2))
+				r := b0&0x0f<<12 | b1&0x3f<<6 | b2&0x3f
+				switch {
+				case b0&0xf0 == 0xe0 && b1&0xc0 == 0x80 && b2&0xc0 == 0x80 && notThree>>(r>>11&31)&1 == 0:
+					class, width = classOf(r), 3
+				case b0 >= 0xc2 && b0 < 0xe0 && b1&0xc0 == 0x80:
+					class, width = classOf(b0&0x1f<<6|b1&0x3f), 2
+				default:
+					class, width = decode(&w.text, i)
+				}
 			}
 		case !final || state == atStart:
 			w.pos, w.state = i, state

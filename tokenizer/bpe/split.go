@@ -10,8 +10,13 @@ const (
 	fastWord = 30
 )
 
-// run counts the pieces of the text, all if final, else all but the one still open, which starts at
+// count counts the pieces of the text, all if final, else all but the one still open, which starts at
 // w.start. Pieces of ASCII are found here, all others, and those at the end, by the scanner.
+//
+// The fast path decides only by what it has seen, so where it stops, at a byte beyond ASCII (and the
+// padding is one), the scanner begins the piece again. It is one function with jumps, since on wasm
+// Go (1.26) passes arguments and results of every call through memory, and most pieces are so short
+// that calls would be most of their cost.
 func (w *workspace) count(e *Encoding, final bool) {
 	w.pad()
 	text, tag := &w.text, e.tag<<wordTagShift
