@@ -46,6 +46,9 @@ func (r *record) json(s *Stream) []byte {
 		if p.Method != plan.Uncounted {
 			w.number("counted", int64(p.Input))
 			w.text("method", p.Method.String())
+			if p.Method == plan.Approx {
+				w.number("factor", int64(p.Factor.PerMille()))
+			}
 		}
 		if r.settled == "usage" || r.settled == "estimate" {
 			w.number("in", int64(r.usage.Input))

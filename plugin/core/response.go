@@ -96,7 +96,7 @@ func (s *Stream) cancel(now bucket.Millis, fx *effects) {
 	}
 	s.settled = true
 	s.record.settled = "cancelled"
-	s.enqueue(now, s.plan.Nothing(), fx)
+	s.enqueue(now, &Job{Items: s.plan.Nothing()}, fx)
 }
 
 // settle books what the call truly used, once.
@@ -115,7 +115,11 @@ func (s *Stream) settle(now bucket.Millis, whole bool, fx *effects) {
 	}
 	items := s.plan.Actual(usage)
 	s.record.actual = items
-	s.enqueue(now, items, fx)
+	j := &Job{Items: items}
+	if how == "usage" {
+		j.lesson, j.learns = s.plan.Lesson(usage)
+	}
+	s.enqueue(now, j, fx)
 }
 
 // truth is the usage to book: the provider's figure if it gave one, nothing for an error without
@@ -143,7 +147,8 @@ func (s *Stream) truth(whole bool) (dialect.Usage, string) {
 	return s.plan.Estimate(seen), "estimate"
 }
 
-func (s *Stream) enqueue(now bucket.Millis, items []bucket.Item, fx *effects) {
-	s.job = &Job{ID: s.id, Cluster: s.cluster, Items: items, Deadline: s.reply.Deadline, keys: s.call.Keys}
-	fx.tell(Event{Kind: Settle, Now: now, Job: s.job})
+func (s *Stream) enqueue(now bucket.Millis, j *Job, fx *effects) {
+	j.ID, j.Cluster, j.Deadline, j.keys = s.id, s.cluster, s.reply.Deadline, s.call.Keys
+	s.job = j
+	fx.tell(Event{Kind: Settle, Now: now, Job: j})
 }

@@ -18,7 +18,7 @@ type Worker struct {
 	layout script.Layout
 	store  callout.Upstash
 	kills  killTable
-	memory plan.Memory // a stream that plans may add to it, and nothing depends on it
+	memory plan.Memory // a stream that plans may keep work in it; only Step lets it learn
 	outbox outbox
 	leases leases
 	calls  map[uint64]call // in flight, by tag
@@ -109,6 +109,9 @@ func (w *Worker) Step(event Event) []Effect {
 	switch e.Kind {
 	case Settle:
 		w.leases.drop(e.Job.ID)
+		if e.Job.learns {
+			w.memory.Learn(e.Job.lesson)
+		}
 		if !w.outbox.put(e.Job, e.Now) {
 			// Policy of a full outbox: the reservation ends by its lease, as `lost` says.
 			fx.count("emmer.outbox_dropped")

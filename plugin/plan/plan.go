@@ -17,6 +17,7 @@ import (
 	"github.com/emmer-proxy/emmer/bucket"
 	"github.com/emmer-proxy/emmer/plugin/config"
 	"github.com/emmer-proxy/emmer/plugin/dialect"
+	"github.com/emmer-proxy/emmer/tokenizer"
 )
 
 // Edit replaces a range of a body.
@@ -35,6 +36,8 @@ type Plan struct {
 	Target  *config.Target
 	Input   bucket.Tokens // estimate of the prompt, with what a provider puts around its texts
 	Method  Method        // how Input was counted
+	Raw     bucket.Tokens // Input before its correction, if it is an estimate
+	Factor  tokenizer.Factor
 	Output  bucket.Tokens // the most that may be produced, all answers together
 	Price   bucket.Price
 	Priced  bool
@@ -46,7 +49,8 @@ type Plan struct {
 	Failure config.Failure  // closed if one of Limits is
 
 	currency config.Currency
-	exact    int // bytes of a text that may be counted exactly
+	exact    int    // bytes of a text that may be counted exactly
+	class    string // whose estimates are corrected together
 }
 
 // defaultTarget stands where no targets are configured.
@@ -60,12 +64,14 @@ func Build(c *config.Compiled, d dialect.Dialect, who Caller, body []byte, now b
 	return new(Memory).Build(c, d, who, body, now)
 }
 
-// Memory saves work and changes no plan: it remembers the present period of each calendar window,
-// which takes as long to find as a third of a plan, and what counted the call before, which is the
-// guess for the next. Its zero value is ready; one belongs to one configuration.
+// Memory saves work: it remembers the present period of each calendar window, which takes as long to
+// find as a third of a plan, and what counted the call before, which is the guess for the next. That
+// changes no plan; what Learn was told does, where prompts are estimated. Its zero value is ready; one
+// belongs to one configuration.
 type Memory struct {
 	periods map[*config.Limit][4]bucket.Millis
 	prompt  prompt
+	drift   *tokenizer.Correction
 }
 
 func (t *Memory) bounds(l *config.Limit, now bucket.Millis) [4]bucket.Millis {
@@ -106,7 +112,8 @@ func (t *Memory) Build(c *config.Compiled, d dialect.Dialect, who Caller, body [
 			return p, &r
 		}
 	}
-	p.Input, p.Method = t.prompt.total()
+	p.Raw, p.Method = t.prompt.total()
+	p.correct(c, t)
 	p.Output = output(p.Model, facts, p.Input, p.Method)
 	return p, p.take(c, t, now)
 }
