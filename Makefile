@@ -12,6 +12,9 @@ WASM_BUILD := GOOS=wasip1 GOARCH=wasm go build $(WASM_FLAGS)
 TEST_FLAGS ?= -timeout 20m
 FUZZTIME ?= 20s
 
+# A module of its own: what the tokenizer is made, compared and timed with.
+LAB := tokenizer/internal/lab
+
 ## build
 
 .PHONY: wasm
@@ -37,6 +40,8 @@ tools: ## find or install what the tests need: Envoy (into .cache/) and Redis
 .PHONY: test
 test: tools ## every test, on hostsim, real Envoy and real Redis
 	EMMER_ENVOY="$$(.ci/envoy.sh 2>/dev/null)" EMMER_REDIS="$$(.ci/redis.sh 2>/dev/null)" go test $(TEST_FLAGS) ./...
+	go vet -C $(LAB) ./...
+	go test -C $(LAB) $(TEST_FLAGS) ./...
 
 .PHONY: check
 check: fmt vet lint lattice licences test ## what CI runs: format, vet, lint, lattice, licences, then every test
@@ -70,6 +75,14 @@ test-envoy: tools ## only the tests that run a real Envoy
 test-redis: tools ## only the tests that run a real Redis
 	EMMER_REDIS="$$(.ci/redis.sh 2>/dev/null)" go test $(TEST_FLAGS) -run 'Redis' ./...
 
+.PHONY: test-tokenizer
+test-tokenizer: ## a million strings against another tokenizer, whole, in parts and as escaped JSON
+	go test -C $(LAB) -count=1 -timeout 30m -v -run Difference ./differ -strings 1000000
+
+.PHONY: golden
+golden: ## count the tokenizer's test set again with npm tiktoken (needs node)
+	go run -C $(LAB) ./golden
+
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME (20s) each
 	.ci/fuzz.sh $(FUZZTIME)
@@ -93,6 +106,10 @@ bench: tools build ## latency and throughput of bare Envoy, the floor of this ar
 	$(WASM_BUILD) -o bin/floor.wasm ./hostsim/testdata/floor
 	EMMER_ENVOY="$$(.ci/envoy.sh 2>/dev/null)" EMMER_REDIS="$$(.ci/redis.sh 2>/dev/null)" \
 	bin/emmer-sim bench -wasm bin/emmer.wasm -floor bin/floor.wasm -bridge bin/emmer-bridge $(BENCH_FLAGS)
+
+.PHONY: fit-tokenizer
+fit-tokenizer: ## fit the tables of tokenizer/approx to public packages' texts (cached in .cache/fit) and print their errors
+	cd tokenizer/internal/lab && GOMAXPROCS=1 go run ./fit && GOMAXPROCS=1 go run ./fit -report
 
 .PHONY: help
 help: ## this list
