@@ -286,16 +286,6 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-func TestFraming(t *testing.T) {
-	for _, c := range []struct{ messages, names, tools, images, want int }{
-		{0, 0, 0, 0, 3}, {1, 0, 0, 0, 6}, {2, 1, 0, 0, 10}, {1, 0, 2, 0, 36}, {1, 0, 0, 2, 3142}, {-1, -1, -1, -1, 3},
-	} {
-		if got := Framing(c.messages, c.names, c.tools, c.images); got != c.want {
-			t.Errorf("%+v: %d", c, got)
-		}
-	}
-}
-
 func FuzzCounter(f *testing.F) {
 	for _, s := range hostile {
 		f.Add([]byte(s), uint16(1))
