@@ -33,7 +33,21 @@ const (
 	TokenBucket Kind = iota + 1
 	// CalendarWindow is full again at the start of its next period.
 	CalendarWindow
+	// RollingWindow counts what was taken within the last Window, in cells: a cell counts until its
+	// end and Window, so that no span of Window ever holds more than Max.
+	RollingWindow
+	// Concurrency counts what is taken right now: a slot is free again when its call is settled or
+	// its lease ends, whatever amount the settle names.
+	Concurrency
+	// Burn observes and never denies: what settles and extensions say was used, in cells of
+	// BurnCell. Where each of the last minutes is above Max, it raises a kill flag.
+	Burn
+	// SharedBucket is a bucket divided among classes, see Pool.
+	SharedBucket
 )
+
+// BurnCell is the length of a burn observer's cells: so fine does its minute roll.
+const BurnCell Millis = 10_000
 
 // Lost says what becomes of an amount whose lease ended unsettled.
 type Lost uint8
@@ -57,14 +71,35 @@ type Limit struct {
 	Per   Millis // TokenBucket: 1 to MaxPer; Rate and Per are reduced by their gcd, see ReduceRate
 	Burst Amount // TokenBucket: the most it holds
 
-	Max    Amount    // CalendarWindow: the most one period may take
+	Max    Amount    // the most one period, one Window, or all calls together may take; Burn: what a minute may use
 	Bounds [4]Millis // CalendarWindow: starts of the previous, current, next period, and of the one after; see Calendar
+
+	Window Millis // RollingWindow: how far back it looks, a multiple of Cell, 120 cells at most
+	Cell   Millis // RollingWindow: length of a cell
+
+	Rule *BurnRule // Burn: when it trips
+	Flag string    // Burn: the kill flag that it raises, "scope:id"
+
+	Pool  *Pool  // SharedBucket
+	Share string // SharedBucket: the class of this call; one that the Pool doesn't list has nothing of its own
+}
+
+// BurnRule says when a burn observer trips and what it raises: a kill flag of the actor "burn".
+type BurnRule struct {
+	Minutes int    // so many minutes in a row, each above Max; 1 to 30
+	For     Millis // how long the flag stands; 0 is for ever
+	Reason  string
 }
 
 // Item is a limit and what a request takes from it.
 type Item struct {
 	Limit  Limit
 	Amount Amount
+	// Shadow books and never denies: a Remaining below zero says that it would have.
+	Shadow bool
+	// Queue is how long a call may wait for its start where a bucket has too little now; 0 is not at
+	// all. Other kinds than buckets make nobody wait.
+	Queue Millis
 }
 
 // ReserveRequest asks for all items or none.
@@ -95,11 +130,21 @@ type ReserveReply struct {
 	Now       Millis // the store's clock
 	Deadline  Millis // Granted, Replayed: end of the lease
 	By        int    // Denied, NeverFits: index of the binding item; Killed: index of the flag; else -1
-	Retry     Millis // Denied: how long until the call could succeed if nobody else acts
+	Retry     Millis // Denied: how long until the call could succeed (or be queued) if nobody else acts
 	Reason    string // Killed: the flag's value, until_ms|actor|reason
 	Remaining []Amount
 	// Remaining has one figure for each item, what is left after this call; a bucket in debt is
-	// negative. It is given for Granted, Replayed, Denied and NeverFits, and empty otherwise.
+	// negative. It is given for Granted, Replayed, Denied and NeverFits, and empty otherwise. A
+	// reserve doesn't look at burn observers: theirs is 0.
+
+	// Start is when a queued call may begin: its lease counts from there. 0 is at once.
+	Start Millis
+	// Max has, beside each Remaining, what the item's limit gives at the most, overrides included:
+	// its maximum, its burst, or what a class of a shared bucket can have. It is nil where the call
+	// didn't look for overrides.
+	Max []Amount
+	// BadOverride is 1 + the index of an item whose override is no value and was ignored; 0 for none.
+	BadOverride int
 }
 
 // SettleRequest states what a call truly used. Items repeats the reserve's list in the same order,
@@ -131,6 +176,46 @@ type SettleReply struct {
 	Outcome   SettleOutcome
 	Now       Millis
 	Remaining []Amount // as in ReserveReply; empty for SettledDuplicate and SettledTooOld
+	// Tripped are the indices of the burn observers that have raised their flag in this call.
+	Tripped []int
+}
+
+// ExtendRequest states new totals: what a running call now needs of each item. A smaller or equal
+// one changes nothing. Of a burn observer, Amount is what was used so far. All items or none.
+type ExtendRequest struct {
+	ID    string
+	Lease Millis // also moves the deadline to at least Lease from now, as a renew; 0 leaves it
+	Keep  Millis
+	Cell  Millis
+	Kills []string
+	Items []Item // the reserve's list; window bounds are those of now
+}
+
+// ExtendOutcome is what a store answers to an extend.
+type ExtendOutcome int8
+
+const (
+	Extended      ExtendOutcome = iota + 1 // the totals are held
+	ExtendedLate                           // the lease had ended, and all was taken again
+	ExtendDenied                           // at least one limit has too little; nothing was taken
+	ExtendKilled                           // a kill flag is set; nothing was taken
+	ExtendSettled                          // the id was settled: nothing to extend
+	ExtendUnknown                          // no record
+	ExtendEnded                            // the lease has ended and the request names no other; nothing was taken
+)
+
+// ExtendReply answers an ExtendRequest.
+type ExtendReply struct {
+	Outcome     ExtendOutcome
+	Now         Millis
+	Deadline    Millis   // Extended, ExtendedLate
+	By          int      // as in ReserveReply
+	Retry       Millis   // ExtendDenied: how long until it could succeed; 0: it can never
+	Reason      string   // ExtendKilled
+	Remaining   []Amount // Extended, ExtendedLate, ExtendDenied
+	Max         []Amount // as in ReserveReply
+	BadOverride int      // as in ReserveReply
+	Tripped     []int    // as in SettleReply
 }
 
 // RenewRequest moves a reservation's deadline to at least Lease from now.

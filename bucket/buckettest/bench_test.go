@@ -16,16 +16,17 @@ import (
 // load on the machine can only add to it.
 func BenchmarkReserve(b *testing.B) {
 	for _, limits := range []int{0, 1, 4} {
-		b.Run(fmt.Sprint(limits, "-limits"), func(b *testing.B) { bench(b, limits, false) })
+		b.Run(fmt.Sprint(limits, "-limits"), func(b *testing.B) { bench(b, limits, false, false) })
 	}
-	b.Run("4-limits-denied", func(b *testing.B) { bench(b, 4, true) })
+	b.Run("4-limits-overrides", func(b *testing.B) { bench(b, 4, false, true) })
+	b.Run("4-limits-denied", func(b *testing.B) { bench(b, 4, true, false) })
 }
 
 // BenchmarkCall is a reserve and its settle.
 func BenchmarkCall(b *testing.B) {
 	for _, limits := range []int{1, 4} {
 		b.Run(fmt.Sprint(limits, "-limits"), func(b *testing.B) {
-			r, items := benched(b, limits, false)
+			r, items := benched(b, limits, false, false)
 			i := 0
 			for b.Loop() {
 				i++
@@ -41,9 +42,10 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-func benched(b *testing.B, limits int, denied bool) (*Redis, []bucket.Item) {
+func benched(b *testing.B, limits int, denied, overrides bool) (*Redis, []bucket.Item) {
 	client := StartServer(b).Client()
 	r := NewRedis(b, client)
+	r.Layout.WithOverrides = overrides
 	now := r.Now()
 	var items []bucket.Item
 	for i := range limits {
@@ -60,8 +62,8 @@ func benched(b *testing.B, limits int, denied bool) (*Redis, []bucket.Item) {
 	return r, items
 }
 
-func bench(b *testing.B, limits int, denied bool) {
-	r, items := benched(b, limits, denied)
+func bench(b *testing.B, limits int, denied, overrides bool) {
+	r, items := benched(b, limits, denied, overrides)
 	q := bucket.ReserveRequest{Lease: 60_000, Keep: 1000, Cell: 6000, Kills: []string{"global:all"}, Items: items}
 	q.ID = "first"
 	if _, err := r.Reserve(q); err != nil {

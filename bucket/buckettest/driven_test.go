@@ -61,17 +61,17 @@ func TestWalksSeeBrokenScripts(t *testing.T) {
 		s        *script.Script
 		from, to string
 	}{
-		{script.Reserve, "if q.n>0 and q.n>q.max-q.used then", "if q.n>q.max-q.used then"},
-		{script.Reserve, "local lacks=q.n-(q.max-q.u)", "local lacks=q.u+q.n-q.max"},
+		{script.Reserve, "if q.n>0 and (q.n>q.max-q.used or q.bound) and not q.shadow then\n      local", "if (q.n>q.max-q.used or q.bound) and not q.shadow then\n      local"},
+		{script.Reserve, "local lacks=q.n-(q.max-q.u) -- and", "local lacks=q.u+q.n-q.max -- and"},
 		{script.Reserve, "never=never or i", "never=i"},
 		{script.Reserve, "if t>at then", "if t>=at then"},
-		{script.Reserve, "if till==0 or till>now then", "if till==0 or till>=now then"},
-		{script.Reserve, "if state=='R' and e>now then", "if state=='R' then"},
-		{script.Reserve, "if refilled()<=E[i].at then return E[i].at end", "if lacks<=0 then return E[i].at end"},
-		{script.Reserve, "if lost=='r' and (", "if ("},
-		{script.Reserve, "ceildiv(m*q.s+q.f,q.a)", "ceildiv(m*q.s,q.a)"},
-		{script.Reserve, "if q.dirty then save(q,keep) end\n  end\n  return out", "end\n  return out"},
-		{script.Reserve, "e=roundup(now+lease,cell)", "e=now+lease"},
+		{script.Reserve, "if till==0 or till>now then return {4", "if till==0 or till>=now then return {4"},
+		{script.Reserve, "if state and state~='S' and e>now then", "if state and state~='S' then"},
+		{script.Reserve, "if refilled()<=E[i].at then return max(first,E[i].at) end", "if lacks<=0 then return max(first,E[i].at) end"},
+		{script.Reserve, "if lost=='r' and (kind", "if (kind"},
+		{script.Reserve, "ceildiv(m*q.s+q.f,q.a))-queue", "ceildiv(m*q.s,q.a))-queue"},
+		{script.Reserve, "if q.dirty then save(q,keep) end\n  end\n  if odd", "end\n  if odd"},
+		{script.Reserve, "e=roundup(start+lease,cell)", "e=start+lease"},
 		{script.Reserve, "if q.e[f]<=now then", "if q.e[f]<now then"},
 		{script.Reserve, "if g>q.f then w=w+1 q.f=q.f+s-g else", "if g>q.f then w=w+1 q.f=0 else"},
 		{script.Reserve, "q.f=ceildiv(q.f*q.s,q.rs)", "q.f=floor(q.f*q.s/q.rs)"},
@@ -80,9 +80,9 @@ func TestWalksSeeBrokenScripts(t *testing.T) {
 		{script.Settle, "if live then hold(q,e,p.lost,at,-p.n) end", ""},
 		{script.Settle, "if not state and D>0 and now>D+keep then return {5,now} end", ""},
 		{script.Settle, "local dead=max(e or 0,D)", "local dead=D"},
-		{script.Renew, "elseif p.lost=='r' then book", "else book"},
-		{script.Renew, "if live then hold(q,e0,p.lost,p.at,-p.n)", "if live then"},
-		{script.Renew, "if live and e<=e0 then", "if live and e<e0 then"},
+		{script.Renew, "elseif p.lost=='r' then", "else"},
+		{script.Renew, "else hold(q,e0,p.lost,p.at,-p.n) end", "end"},
+		{script.Renew, "if live and e<=e0 then", "if false then"},
 	} {
 		seen := false
 		for seed := int64(1); seed <= 30 && !seen; seed++ {

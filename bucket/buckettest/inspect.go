@@ -13,7 +13,7 @@ import (
 	"github.com/emmer-proxy/emmer/bucket"
 )
 
-// checkKeys walks over every key of a store: a TTL on all but ctl, long enough for every lease cell;
+// checkKeys walks over every key of a store: a TTL on all but ctl and the overrides, long enough for every lease cell;
 // integers only, none negative, none above 2^53.
 func checkKeys(t testing.TB, r *Redis, now bucket.Millis) {
 	t.Helper()
@@ -43,7 +43,7 @@ func checkKeys(t testing.TB, r *Redis, now bucket.Millis) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if key == r.Layout.Ctl() {
+		if key == r.Layout.Ctl() || key == r.Layout.Overrides() {
 			if ttl != -1 {
 				t.Errorf("%s has a TTL: %v", key, ttl)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -32,7 +33,7 @@ func NewRedis(t testing.TB, client redis.UniversalClient) *Redis {
 	if _, err := rand.Read(b); err != nil {
 		t.Fatal(err)
 	}
-	return &Redis{Client: client, Layout: script.Layout{Namespace: "t" + hex.EncodeToString(b)}, t: t}
+	return &Redis{Client: client, Layout: script.Layout{Namespace: "t" + hex.EncodeToString(b), WithOverrides: true}, t: t}
 }
 
 // Mini is the scripts on an embedded Redis, whose clock is driven.
@@ -137,6 +138,11 @@ func (r *Redis) Renew(q bucket.RenewRequest) (bucket.RenewReply, error) {
 	return ask(r, r.Layout.Renew, script.DecodeRenew, q)
 }
 
+// Extend implements Store.
+func (r *Redis) Extend(q bucket.ExtendRequest) (bucket.ExtendReply, error) {
+	return ask(r, r.Layout.Extend, script.DecodeExtend, q)
+}
+
 // Level implements Store.
 func (r *Redis) Level(l bucket.Limit) (script.Level, error) {
 	return ask(r, r.Layout.Level, script.DecodeLevel, l)
@@ -151,6 +157,26 @@ func (r *Redis) SetKill(scopeID string, until bucket.Millis, actor, reason strin
 func (r *Redis) Resume(scopeID string) error {
 	return r.Client.HDel(context.Background(), r.Layout.Ctl(), scopeID).Err()
 }
+
+// Kill implements Store.
+func (r *Redis) Kill(scopeID string) (string, error) {
+	value, err := r.Client.HGet(context.Background(), r.Layout.Ctl(), scopeID).Result()
+	if errors.Is(err, redis.Nil) {
+		return "", nil
+	}
+	return value, err
+}
+
+// SetOverride implements Store.
+func (r *Redis) SetOverride(limit, entity, value string) error {
+	field := script.OverrideField(limit, entity)
+	if value == "" {
+		return r.Client.HDel(context.Background(), r.Layout.Overrides(), field).Err()
+	}
+	return r.Client.HSet(context.Background(), r.Layout.Overrides(), field, value).Err()
+}
+
+func (r *Redis) overridable(on bool) { r.Layout.WithOverrides = on }
 
 // Now implements Store.
 func (r *Redis) Now() bucket.Millis {

@@ -18,9 +18,14 @@ type Store interface {
 	Reserve(bucket.ReserveRequest) (bucket.ReserveReply, error)
 	Settle(bucket.SettleRequest) (bucket.SettleReply, error)
 	Renew(bucket.RenewRequest) (bucket.RenewReply, error)
+	Extend(bucket.ExtendRequest) (bucket.ExtendReply, error)
 	Level(bucket.Limit) (script.Level, error)
 	SetKill(scopeID string, until bucket.Millis, actor, reason string) error
 	Resume(scopeID string) error
+	// Kill is a flag's value, or "".
+	Kill(scopeID string) (string, error)
+	// SetOverride sets a value for an entity of a limit; "" removes it.
+	SetOverride(limit, entity, value string) error
 	// Now is the store's clock.
 	Now() bucket.Millis
 	// Pass lets at least d go by: it moves a driven clock, and waits for a real one.
@@ -40,7 +45,13 @@ var errFault = errors.New("fault of the request")
 const Epoch bucket.Millis = 1_924_000_000_000
 
 // NewModel begins at Epoch.
-func NewModel() *Model { return &Model{m: bucket.NewModel(), time: Epoch} }
+func NewModel() *Model {
+	m := &Model{m: bucket.NewModel(), time: Epoch}
+	m.m.WithOverrides = true
+	return m
+}
+
+func (m *Model) overridable(on bool) { m.m.WithOverrides = on }
 
 // Reserve implements Store.
 func (m *Model) Reserve(r bucket.ReserveRequest) (bucket.ReserveReply, error) {
@@ -75,6 +86,17 @@ func (m *Model) Renew(r bucket.RenewRequest) (bucket.RenewReply, error) {
 	return reply, nil
 }
 
+// Extend implements Store.
+func (m *Model) Extend(r bucket.ExtendRequest) (bucket.ExtendReply, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	reply := m.m.Extend(m.time, r)
+	if reply.Outcome == 0 {
+		return bucket.ExtendReply{}, errFault
+	}
+	return reply, nil
+}
+
 // Level implements Store.
 func (m *Model) Level(l bucket.Limit) (script.Level, error) {
 	m.mu.Lock()
@@ -95,6 +117,21 @@ func (m *Model) Resume(scopeID string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.m.Resume(scopeID)
+	return nil
+}
+
+// Kill implements Store.
+func (m *Model) Kill(scopeID string) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.m.Kill(scopeID), nil
+}
+
+// SetOverride implements Store.
+func (m *Model) SetOverride(limit, entity, value string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.m.SetOverride(limit, entity, value)
 	return nil
 }
 

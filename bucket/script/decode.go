@@ -43,9 +43,14 @@ func DecodeReserve(c Call, v []Value) (bucket.ReserveReply, error) {
 	switch outcome {
 	case bucket.Denied, bucket.NeverFits:
 		reply.By = int(r.number(3, 1, int64(c.Items))) - 1
-		reply.Remaining = r.remaining(5)
+		reply.Remaining, reply.Max, reply.BadOverride = r.limits(5)
 	case bucket.Granted, bucket.Replayed:
-		reply.Remaining = r.remaining(5)
+		reply.Start, reply.Retry = reply.Retry, 0
+		if outcome == bucket.Replayed {
+			reply.Remaining = r.remaining(5)
+		} else {
+			reply.Remaining, reply.Max, reply.BadOverride = r.limits(5)
+		}
 	case bucket.Killed:
 		reply.By = int(r.number(3, 1, int64(c.Kills))) - 1
 		reply.Reason = r.text(5)
@@ -71,10 +76,44 @@ func DecodeSettle(c Call, v []Value) (bucket.SettleReply, error) {
 	case bucket.SettledDuplicate, bucket.SettledTooOld:
 		r.ends(2)
 	default:
-		reply.Remaining = r.remaining(2)
+		reply.Remaining = r.figures(2)
+		reply.Tripped = r.tripped(2 + c.Items)
+		r.ends(2 + c.Items + len(c.Burns))
 	}
 	if r.err != nil {
 		return bucket.SettleReply{}, r.err
+	}
+	return reply, nil
+}
+
+// DecodeExtend reads the reply to a call of Layout.Extend.
+func DecodeExtend(c Call, v []Value) (bucket.ExtendReply, error) {
+	r := reader{c: c, v: v}
+	r.open(6)
+	outcome := bucket.ExtendOutcome(r.number(0, int64(bucket.Extended), int64(bucket.ExtendEnded)))
+	reply := bucket.ExtendReply{Outcome: outcome, Now: r.millis(1), Deadline: r.millis(2), Retry: r.millis(4), By: -1}
+	switch outcome {
+	case bucket.Extended, bucket.ExtendedLate, bucket.ExtendDenied:
+		if outcome == bucket.ExtendDenied {
+			reply.By = int(r.number(3, 1, int64(c.Items))) - 1
+		}
+		after := 5 + c.Items
+		reply.Remaining = r.figures(5)
+		if c.Max {
+			reply.Max, reply.BadOverride = r.figures(after), int(r.number(after+c.Items, 0, int64(c.Items)))
+			after += c.Items + 1
+		}
+		reply.Tripped = r.tripped(after)
+		r.ends(after + len(c.Burns))
+	case bucket.ExtendKilled:
+		reply.By = int(r.number(3, 1, int64(c.Kills))) - 1
+		reply.Reason = r.text(5)
+		r.ends(6)
+	default:
+		r.ends(5)
+	}
+	if r.err != nil {
+		return bucket.ExtendReply{}, r.err
 	}
 	return reply, nil
 }
@@ -179,8 +218,14 @@ func (r *reader) ends(i int) {
 	}
 }
 
+// remaining is a figure for each item, and the nonce.
 func (r *reader) remaining(from int) []bucket.Amount {
 	r.ends(from + r.c.Items)
+	return r.figures(from)
+}
+
+// figures is an amount for each item.
+func (r *reader) figures(from int) []bucket.Amount {
 	if r.err != nil {
 		return nil
 	}
@@ -189,6 +234,26 @@ func (r *reader) remaining(from int) []bucket.Amount {
 		out[i] = bucket.Amount(r.number(from+i, -2*bucket.MaxAmount, bucket.MaxAmount))
 	}
 	return out
+}
+
+// limits are what is left, what each limit gives at the most, and which override is none; and the nonce.
+func (r *reader) limits(from int) (left, most []bucket.Amount, bad int) {
+	if !r.c.Max {
+		return r.remaining(from), nil, 0
+	}
+	n := r.c.Items
+	r.ends(from + 2*n + 1)
+	return r.figures(from), r.figures(from + n), int(r.number(from+2*n, 0, int64(n)))
+}
+
+// tripped says which burn observers have raised their flag.
+func (r *reader) tripped(from int) (items []int) {
+	for i, item := range r.c.Burns {
+		if r.number(from+i, 0, 1) == 1 {
+			items = append(items, item)
+		}
+	}
+	return items
 }
 
 // wholeNumber reads an integer as the scripts write it.

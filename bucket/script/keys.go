@@ -12,6 +12,9 @@ import (
 type Layout struct {
 	Namespace string
 	Tag       string // hash tag that puts all keys of a call into one slot; empty is "g"
+	// WithOverrides makes every call look for overrides of its limits: one HMGET, some 2 us in Redis. All
+	// that use a store must agree on it: a bucket's rate is the one that the last call brought.
+	WithOverrides bool
 }
 
 const (
@@ -72,15 +75,30 @@ func (l Layout) Record(id string) string { return l.prefix() + "r:" + part(id) }
 func (l Layout) Limit(lim bucket.Limit) string { return limitKey(l.prefix(), &lim) }
 
 func limitKey(prefix string, lim *bucket.Limit) string {
-	return prefix + "l:" + part(lim.Name) + ":" + kindLetter(lim.Kind) + ":" + part(lim.Period) + ":" + part(lim.Entity)
+	return prefix + "l:" + part(lim.Name) + ":" + kindLetter(lim.Kind) + ":" + part(lim.Span()) + ":" + part(lim.Entity)
 }
 
 func kindLetter(k bucket.Kind) string {
-	if k == bucket.TokenBucket {
+	switch k {
+	case bucket.TokenBucket:
 		return "b"
+	case bucket.RollingWindow:
+		return "r"
+	case bucket.Concurrency:
+		return "c"
+	case bucket.Burn:
+		return "o"
+	case bucket.SharedBucket:
+		return "s"
 	}
 	return "w"
 }
+
+// Overrides is the key of the overrides, a hash.
+func (l Layout) Overrides() string { return l.prefix() + "ovr" }
+
+// OverrideField is the field, in the hash Overrides, of one entity of a limit.
+func OverrideField(limit, entity string) string { return part(limit) + "|" + part(entity) }
 
 // KillField is the field of a kill flag in the hash Ctl. The global one is KillField("global", "all").
 // The id stands as it is where it is short and of printable ASCII without %, else as in a key.

@@ -1,5 +1,10 @@
--- KEYS: ctl, limit. ARGV: the limit as in reserve; nonce. Only reads.
-local q=load(1,2)[1]
+-- KEYS: ctl, limit, overrides where a field is given. ARGV: number of override fields, field, the limit
+-- as in reserve; nonce. Only reads.
+local over=1
+local n=ARGV[over]+0
+local L=load(over+1+n,2,1)
+--@override
+local q=L[1]
 local bad=advance(q,true)
 if bad then return redis.error_reply(bad) end
 local held=0

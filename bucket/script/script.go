@@ -28,6 +28,7 @@ import (
 	"crypto/sha1" // Redis names scripts by it
 	_ "embed"     // the texts
 	"encoding/hex"
+	"strings"
 )
 
 // Script is a fixed text.
@@ -40,6 +41,18 @@ type Script struct {
 var (
 	//go:embed common.lua
 	commonText string
+	//go:embed rare.lua
+	rareText string
+	//go:embed shared.lua
+	sharedText string
+	//go:embed when.lua
+	whenText string
+	//go:embed kills.lua
+	killsText string
+	//go:embed override.lua
+	overrideText string
+	//go:embed extend.lua
+	extendText string
 	//go:embed reserve.lua
 	reserveText string
 	//go:embed settle.lua
@@ -53,18 +66,24 @@ var (
 // The scripts. They are never changed.
 var (
 	Reserve = assemble("reserve", reserveText)
+	Extend  = assemble("extend", extendText)
 	Settle  = assemble("settle", settleText)
 	Renew   = assemble("renew", renewText)
 	Probe   = assemble("level", levelText) // only reads
 )
 
 // All lists the scripts, for those who load them ahead or name them in an allow-list.
-func All() []*Script { return []*Script{Reserve, Settle, Renew, Probe} }
+func All() []*Script { return []*Script{Reserve, Extend, Settle, Renew, Probe} }
 
-// assemble makes one text of the common part and a body. The body is a function, so that the nonce
-// is added to whatever it returns, except to an error.
+// rareEnd makes what rare.lua and shared.lua hold, once a limit of the call needs it.
+const rareEnd = "function rare()\n  if not RARE then RARE=kinds() end\n  return RARE\nend\n"
+
+// assemble makes one text of the common part and a body, in which --@<name> stands for a piece that
+// several bodies have. The body is a function, so that the nonce is added to whatever it returns,
+// except to an error.
 func assemble(name, body string) *Script {
-	text := commonText + "local function main()\n" + body + "end\n" +
+	body = strings.NewReplacer("--@kills\n", killsText, "--@override\n", overrideText, "--@when\n", whenText).Replace(body)
+	text := commonText + rareText + sharedText + rareEnd + "local function main()\n" + body + "end\n" +
 		"local R=main()\nif not R.err then R[#R+1]=ARGV[#ARGV] end\nreturn R\n"
 	sum := sha1.Sum([]byte(text))
 	return &Script{Name: name, Text: text, SHA: hex.EncodeToString(sum[:])}

@@ -1,7 +1,9 @@
--- KEYS: ctl, record, limit... ARGV: lease, keep, cell, deadline of the reserve or 0,
--- then of each limit: b actual lost rate per burst | w actual lost max start start start start; nonce
+-- KEYS as in reserve. ARGV: lease, keep, cell, deadline of the reserve or 0, number of override
+-- fields, field..., then of each limit as in reserve, the amount being the actual one; nonce
 local lease,keep,cell,D=tonumber(ARGV[1]),tonumber(ARGV[2]),tonumber(ARGV[3]),tonumber(ARGV[4])
-local L=load(5,3)
+local over=5
+local n=ARGV[over]+0
+local L=load(over+1+n,3,n>0 and #KEYS-3 or #KEYS-2)
 local state,e,rec=record(keep)
 if state=='S' then return {4,now} end
 if not state and D>0 and now>D+keep then return {5,now} end
@@ -10,6 +12,7 @@ if state then
   P,bad=parts(rec,#L)
   if bad then return bad end
 end
+--@override
 for i=1,#L do
   bad=advance(L[i],false)
   if bad then return redis.error_reply(bad) end
@@ -21,18 +24,28 @@ if dead==0 then dead=now+lease end
 write('S',dead,{},keep,cell)
 local out={live and 1 or state and 2 or 3,now}
 for i=1,#L do
-  local q,p=L[i],P[i]
-  local d,at=q.n,q.cur
-  if p then
-    at=p.at
-    if live or p.lost=='c' then d=d-p.n end -- what was reserved is still among the used
-    if live then hold(q,e,p.lost,at,-p.n) end
+  local q,p,kind=L[i],P[i],L[i].kind
+  if kind=='s' or kind=='o' or p and p.more then
+    q.more_used=RARE.settle(q,p,live,e)
+  else
+    local d,at=q.n,q.cur
+    if p then
+      at=p.at
+      if live or p.lost=='c' then d=d-p.n end -- what was reserved is still among the used
+      if live then hold(q,e,p.lost,at,-p.n) end
+    end
+    if (kind=='w' or kind=='r') and tonumber(at)<q.lo then -- the period is no longer kept: what is owed goes to this one
+      d,at=max(0,d),q.cur
+    end
+    book(q,d,at)
   end
-  if q.kind=='w' and tonumber(at)<q.lo then -- the period is no longer kept: what is owed goes to this one
-    d,at=max(0,d),q.cur
-  end
-  book(q,d,at)
+  if p and p.parked and P.start>now then RARE.unpark(q,P.start,cell) end
+  if kind=='r' or kind=='o' then RARE.total(q) end
   out[2+i]=q.max-q.used
   if q.dirty then save(q,keep) end
+end
+for i=1,#L do
+  local q=L[i]
+  if q.kind=='o' then out[#out+1]=q.more_used>0 and RARE.burns(q) and 1 or 0 end
 end
 return out
