@@ -147,7 +147,7 @@ func notEnglish(s string) bool {
 	english := 0
 	for _, w := range words {
 		switch w {
-		case "the", "of", "to", "and", "is", "you", "your", "this", "that", "with", "for", "it":
+		case "the", "of", "to", "and", "you", "your", "this", "that", "with", "from":
 			english++
 		}
 	}

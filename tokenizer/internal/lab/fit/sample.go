@@ -43,7 +43,8 @@ type sampled struct {
 
 const sampleOfClass = 6
 
-// heldOutSample picks held-out documents that may be passed on, with their true counts.
+// heldOutSample picks held-out documents that may be passed on, with their true counts: of each class
+// the same number, if it has them, by chance, and one of each file.
 func heldOutSample(docs []document, want map[string][]int) ([]byte, error) {
 	var out bytes.Buffer
 	z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
@@ -52,11 +53,14 @@ func heldOutSample(docs []document, want map[string][]int) ([]byte, error) {
 	}
 	enc := json.NewEncoder(z)
 	taken := map[string]int{}
-	for i, d := range docs {
-		if !d.Held || !long(d) || taken[d.Class] == sampleOfClass || !mayPassOn(d) {
+	seen := map[string]bool{}
+	for _, i := range random("sample").Perm(len(docs)) {
+		d := docs[i]
+		if !d.Held || !long(d) || taken[d.Class] == sampleOfClass || seen[d.Source] || !mayPassOn(d) {
 			continue
 		}
 		taken[d.Class]++
+		seen[d.Source] = d.Source != "generated"
 		s := sampled{d.Class, d.Source, d.Text, map[string]int{}}
 		for _, f := range families {
 			s.Tokens[f] = want[f][i]
