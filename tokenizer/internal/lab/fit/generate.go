@@ -174,6 +174,18 @@ var generators = []struct {
 		}
 		b.WriteString(pick(r, "", " ", " ", "\n"))
 	}},
+	// Hostile text: a hash of characters that hardly ever meet must not weigh as those it falls together with.
+	{"random characters", func(b *strings.Builder, r *rand.Rand) {
+		n, times := 2+r.IntN(30), 1
+		if r.IntN(2) == 0 {
+			n, times = 1+r.IntN(5), 2+r.IntN(30)
+		}
+		s := make([]byte, n)
+		for i := range s {
+			s[i] = byte(' ' + r.IntN(95))
+		}
+		b.WriteString(strings.Repeat(string(s), times))
+	}},
 	{"repeats", func(b *strings.Builder, r *rand.Rand) {
 		s := pick(r, "a", "=", "-", "*", "#", ".", " ", "\n", "0", "_", "ab", "ha", "lol ", "!", "?", "x", "A", "1", "-=", "👍", "あ", "哈", "~", "/", "\\", "\t", "no ", "░", "─", "│ ")
 		b.WriteString(strings.Repeat(s, 1+r.IntN(1+r.IntN(120))))
