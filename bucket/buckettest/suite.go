@@ -11,14 +11,32 @@ import (
 
 // Run holds a store to the contract of package bucket. Each case opens a store in which nothing was
 // used. No case takes more than some milliseconds of a real clock, and none depends on being fast:
-// what must live has a long lease, what must have ended is waited for.
+// what must live has a long lease, what must have ended is waited for. Cases that must set the clock
+// are for stores that have a SetTime; a real Redis has one by a script whose clock line is exchanged.
 func Run(t *testing.T, open func(t *testing.T) Store) {
-	for _, group := range [][]testCase{reserveCases, leaseCases, settleCases, windowCases, raceCases} {
+	for _, group := range [][]testCase{
+		reserveCases, leaseCases, settleCases, windowCases, raceCases,
+		rollingCases, slotCases, extendCases, burnCases, overrideCases, queueCases, shareCases, shadowCases, knownCases,
+	} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) { c.run(&fixture{T: t, s: open(t)}) })
 		}
 	}
+	if _, driven := open(t).(clocked); !driven {
+		return
+	}
+	for _, group := range [][]testCase{calendarCases(), classicCases(), drivenCases} {
+		for _, c := range group {
+			t.Run(c.name, func(t *testing.T) {
+				s := open(t)
+				c.run(&fixture{T: t, s: s, clock: s.(clocked)})
+			})
+		}
+	}
 }
+
+// clocked is a store whose clock is driven.
+type clocked interface{ SetTime(bucket.Millis) }
 
 type testCase struct {
 	name string
@@ -33,8 +51,9 @@ const (
 // fixture asks a store and fails the test where there is no answer.
 type fixture struct {
 	*testing.T
-	s   Store
-	ids int
+	s     Store
+	clock clocked // of cases that set it
+	ids   int
 }
 
 // slow is a bucket that gives nothing back within a test.
@@ -124,6 +143,18 @@ func (f *fixture) renew(id string, items []bucket.Item, want bucket.RenewOutcome
 	}
 	if r.Outcome != want {
 		f.Fatalf("renew %s: outcome %d, want %d: %+v", id, r.Outcome, want, r)
+	}
+	return r
+}
+
+func (f *fixture) extend(id string, items []bucket.Item, want bucket.ExtendOutcome) bucket.ExtendReply {
+	f.Helper()
+	r, err := f.s.Extend(bucket.ExtendRequest{ID: id, Lease: hour, Keep: hour, Cell: 1000, Items: items})
+	if err != nil {
+		f.Fatalf("extend %s: %v", id, err)
+	}
+	if r.Outcome != want {
+		f.Fatalf("extend %s: outcome %d, want %d: %+v", id, r.Outcome, want, r)
 	}
 	return r
 }
