@@ -263,6 +263,10 @@ func (h *held) take(now Millis, item Item) []part {
 // among the used.
 func (h *held) settle(now Millis, item Item, res reserved, counted bool) (more bool) {
 	l, rest := item.Limit, item.Amount
+	if l.Kind == SharedBucket && !counted { // others may have what it had borrowed
+		h.take(now, item)
+		return false
+	}
 	_, current := kept(now, l)
 	here := place{start: current, share: l.Share}
 	if l.Kind == TokenBucket || l.Kind == Concurrency {

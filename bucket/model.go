@@ -429,6 +429,9 @@ func (m *Model) Reserved(now Millis, l Limit) Amount {
 	return sum
 }
 
+// Clock is now, or the latest time that the limit has seen.
+func (m *Model) Clock(now Millis, l Limit) Millis { return m.clock(now, []Item{{Limit: l}}) }
+
 // clock is now, or the latest time that one of the limits has seen.
 func (m *Model) clock(now Millis, items []Item) Millis {
 	for _, item := range items {

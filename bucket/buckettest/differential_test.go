@@ -322,8 +322,7 @@ func newWalk(seed int64) *walk {
 	return w
 }
 
-// differ walks until a and b answer differently, and tells where, or "". A Level's Now is the raw
-// clock in one and clamped in the other, so clocks only go forward here.
+// differ walks until a and b answer differently, and tells where, or "".
 func differ(seed int64, steps int, a, b Store) string {
 	w := newWalk(seed)
 	for _, s := range []Store{a, b} {

@@ -101,7 +101,7 @@ func (m *Model) Extend(r bucket.ExtendRequest) (bucket.ExtendReply, error) {
 func (m *Model) Level(l bucket.Limit) (script.Level, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return script.Level{Remaining: m.m.Level(m.time, l), Reserved: m.m.Reserved(m.time, l), Now: m.time}, nil
+	return script.Level{Remaining: m.m.Level(m.time, l), Reserved: m.m.Reserved(m.time, l), Now: m.m.Clock(m.time, l)}, nil
 }
 
 // SetKill implements Store.

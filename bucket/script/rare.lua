@@ -175,6 +175,10 @@ local function kinds()
   -- the period that was reserved in last, or to the class itself; what an observer sees, to now.
   -- Returns what was booked beyond before.
   function R.settle(q,p,live,e)
+    if q.kind=='s' and not (p and (live or p.lost=='c')) then -- others may have what it had borrowed
+      R.take({},q,q.n)
+      return 0
+    end
     local rest,more,last=q.n,0,p and p.more and #p.more or 0
     if p then
       local kept=live or p.lost=='c'
