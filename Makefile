@@ -111,6 +111,10 @@ bench: tools build ## latency and throughput of bare Envoy, the floor of this ar
 fit-tokenizer: ## fit the tables of tokenizer/approx to public packages' texts (cached in .cache/fit) and print their errors
 	cd tokenizer/internal/lab && GOMAXPROCS=1 go run ./fit && GOMAXPROCS=1 go run ./fit -report
 
+.PHONY: bench-tokenizer
+bench-tokenizer: ## counting, natively, on wazero and in V8, next to two Go libraries; then the aims
+	@go run -C $(LAB) ./bench
+
 .PHONY: help
 help: ## this list
 	@awk 'BEGIN {FS = ":[^#]*## "} /^## / {printf "\n%s\n", substr($$0, 4)} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile

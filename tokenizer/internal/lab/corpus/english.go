@@ -117,25 +117,56 @@ func capital(w string) string {
 	return w
 }
 
+var (
+	englishBegins = []string{"an", "bar", "cen", "cor", "dis", "el", "fer", "gran", "har", "in", "jor", "kel", "lan", "mar", "nor",
+		"os", "per", "quin", "ros", "sal", "ter", "ul", "ver", "wil", "yar", "zan", "con", "pro", "sub", "inter", "trans", "micro"}
+	englishMiddles = []string{"a", "e", "i", "o", "u", "ber", "cal", "den", "fin", "gra", "li", "ma", "ni", "po", "ra", "si", "ta", "vi", "tro"}
+	englishEnds    = []string{"tion", "ment", "ness", "ist", "ism", "ity", "ology", "ward", "ton", "ford", "ville", "stein", "ova", "ez",
+		"ine", "ate", "ic", "al", "or", "um", "ish", "berg", "by", "wick"}
+)
+
+// rareWord coins a word, as one word in about fifteen of a text stands in no list of common ones.
+func rareWord(r *Rand) string {
+	w := pickOf(r, englishBegins...)
+	for range r.Intn(3) {
+		w += pickOf(r, englishMiddles...)
+	}
+	return w + pickOf(r, englishEnds...)
+}
+
+func englishNoun(r *Rand) string {
+	if r.Chance(6) {
+		return rareWord(r)
+	}
+	return englishNouns.pick(r)
+}
+
+func englishName(r *Rand) string {
+	if r.Chance(2) {
+		return capital(rareWord(r))
+	}
+	return englishNames.pick(r)
+}
+
 func englishNounPhrase(b []byte, r *Rand) []byte {
 	switch n := r.Intn(20); {
 	case n == 0:
-		return append(b, englishNames.pick(r)...)
+		return append(b, englishName(r)...)
 	case n == 1:
-		return append(appendInt(b, 2+r.Intn(98)), (" " + plural(englishNouns.pick(r)))...)
+		return append(appendInt(b, 2+r.Intn(98)), (" " + plural(englishNoun(r)))...)
 	case n == 2:
-		return append(b, (englishNames.pick(r) + "'s " + englishNouns.pick(r))...)
+		return append(b, (englishName(r) + "'s " + englishNoun(r))...)
 	case n < 6:
-		b = append(b, plural(englishNouns.pick(r))...)
+		b = append(b, plural(englishNoun(r))...)
 	default:
 		det := englishDeterminers.pick(r)
 		mid := " "
 		if r.Chance(3) {
 			mid = " " + englishAdjectives.pick(r) + " "
 		}
-		noun := englishNouns.pick(r)
+		noun := englishNoun(r)
 		if r.Chance(9) {
-			noun += pickOf(r, "-", " ") + englishNouns.pick(r)
+			noun += pickOf(r, "-", " ") + englishNoun(r)
 		}
 		if det == "a" && (isVowel(noun[0]) && mid == " " || mid != " " && isVowel(mid[1])) {
 			det = "an"
@@ -147,7 +178,7 @@ func englishNounPhrase(b []byte, r *Rand) []byte {
 	}
 	if r.Chance(4) {
 		b = append(b, " "+englishPrepositions.pick(r)+" "...)
-		b = append(b, englishDeterminers.pick(r)+" "+englishNouns.pick(r)...)
+		b = append(b, englishDeterminers.pick(r)+" "+englishNoun(r)...)
 	}
 	return b
 }
