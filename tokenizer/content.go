@@ -32,6 +32,9 @@ const (
 
 func (c *content) done() bool { return c.over }
 
+// idle says that bytes other than a slash change nothing: most of a PDF.
+func (c *content) idle() bool { return c.kind == pdfKind && c.pdf.state == 0 }
+
 func (c *content) put(b byte) {
 	if c.over {
 		return

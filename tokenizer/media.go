@@ -131,10 +131,13 @@ func (m *medium) quads(p []byte) int {
 			break
 		}
 		v := uint32(a)<<18 | uint32(b)<<12 | uint32(c)<<6 | uint32(d)
+		m.decoded += 3
+		if m.content.idle() && byte(v>>16) != '/' && byte(v>>8) != '/' && byte(v) != '/' {
+			continue
+		}
 		m.content.put(byte(v >> 16))
 		m.content.put(byte(v >> 8))
 		m.content.put(byte(v))
-		m.decoded += 3
 		if m.content.done() {
 			return n + 4
 		}

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unsafe"
 )
 
 // read gives what a medium makes of a text, whole.
@@ -208,6 +209,9 @@ func TestLongMediaAreBounded(t *testing.T) {
 	p.End(File)
 	if got := p.Total(); got != 3+1445+18000+342 {
 		t.Errorf("%d tokens", got)
+	}
+	if m, all := unsafe.Sizeof(medium{}), unsafe.Sizeof(Prompt{}); m > 256 || all > 640 {
+		t.Errorf("a medium takes %d bytes, a prompt %d", m, all)
 	}
 }
 
