@@ -44,7 +44,7 @@ func (c *content) put(b byte) {
 		if int(c.n) < len(c.head) {
 			c.head[c.n] = b
 			c.n++
-			c.look(b)
+			c.look()
 		}
 	case jpegKind:
 		if c.jpeg.put(b) {
@@ -70,13 +70,12 @@ const (
 )
 
 // look decides by the bytes so far.
-func (c *content) look(b byte) {
+func (c *content) look() {
 	h := c.head[:c.n]
 	switch c.n {
-	case 3:
-		if string(h) == "\xff\xd8\xff" {
+	case 2:
+		if string(h) == "\xff\xd8" {
 			c.kind = jpegKind
-			c.jpeg.put(b)
 		}
 	case 4:
 		switch string(h) {

@@ -401,6 +401,7 @@ func FuzzPicture(f *testing.F) {
 		f.Add(encoded(f, kind, 33, 44))
 	}
 	f.Add(segments(encoded(f, "jpeg", 5, 6), 30, 9))
+	f.Add([]byte("\xff\xd80\xff\xc0\x00\x11\b0000\x030A\x001\x11\x012\x11\x01\xff\xda00")) // no marker at first
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, kind, err := image.DecodeConfig(bytes.NewReader(b))
 		m := read("data:;base64," + base64.StdEncoding.EncodeToString(b))
