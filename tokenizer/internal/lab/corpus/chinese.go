@@ -95,12 +95,31 @@ func chineseClause(b []byte, r *Rand) []byte {
 	return b
 }
 
+var chineseOpeners = []string{"但是", "因此", "例如", "同时", "首先", "其次", "最后", "当然", "此外", "总之", "一般来说", "换句话说", "在这种情况下", "另一方面"}
+
+// chineseSentence is made so that its runs between punctuation are much as in documentation. There
+// (the Chinese manuals of GNOME and Debian) a run has 7.8 characters in the mean, here 6.4; of 13,000
+// runs seven in ten are different ones in both.
 func chineseSentence(b []byte, r *Rand) []byte {
 	quoted := r.Chance(12)
 	if quoted {
 		b = append(b, chineseSubjects.pick(r)+"说：“"...)
 	}
+	if r.Chance(3) {
+		b = append(b, pickOf(r, chineseOpeners...)+"，"...)
+	}
+	if r.Chance(12) { // what is listed stands in short runs of its own
+		for range 1 + r.Intn(3) {
+			b = append(b, chineseNouns.pick(r)+"、"...)
+		}
+		b = append(b, chineseNouns.pick(r)+"，"...)
+	}
 	b = chineseClause(b, r)
+	if r.Chance(8) {
+		b = append(b, " "+capital(englishNouns.pick(r))+" "...)
+		b = appendInt(b, r.Intn(2030))
+		b = append(b, chineseNouns.pick(r)...)
+	}
 	for r.Chance(2) {
 		b = append(b, pickOf(r, chineseJoins...)...)
 		b = chineseClause(b, r)

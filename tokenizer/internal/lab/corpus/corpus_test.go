@@ -10,7 +10,7 @@ import (
 // digests of 100,000 bytes of each class with seed 1, and of 1,000 hostile strings: figures measured
 // on these texts are only comparable while they stay the same.
 var digests = map[string]string{
-	"chat": "f479ad1d89cbc1e3", "english": "8309adaab3f25533", "chinese": "f87cc4a9855c1145", "russian": "a4ba8417f3adf1b5",
+	"chat": "f479ad1d89cbc1e3", "english": "8309adaab3f25533", "chinese": "d2808556be541574", "russian": "a4ba8417f3adf1b5",
 	"code": "6ff6d7390bdb335a", "logs": "33f9fd69a9e75c62", "base64": "53a8d50a7f13f4f7", "whitespace": "233b714f7dc27aaf",
 	"a-run": "6d1cf22d7cc09b08", "letters": "e6782238925ab96f", "hostile": "d90ecefa6fed42a3",
 }
