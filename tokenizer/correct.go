@@ -1,7 +1,5 @@
 package tokenizer
 
-import "strings"
-
 // Factor is true tokens for each estimated one, in parts of One.
 type Factor int64
 
@@ -68,13 +66,9 @@ var seeds = [...]struct {
 
 // Seed is the factor of a model as long as nothing is learned.
 func Seed(model string) Factor {
-	name := bareName(model)
-	perMille, length := 1000, 0
-	for i := range seeds {
-		s := &seeds[i]
-		if len(s.prefix) > length && strings.HasPrefix(name, s.prefix) && endsWord(name[len(s.prefix):]) {
-			perMille, length = s.perMille, len(s.prefix)
-		}
+	perMille := 1000
+	if i := longest(len(seeds), bareName(model), func(i int) string { return seeds[i].prefix }); i >= 0 {
+		perMille = seeds[i].perMille
 	}
 	return (One*Factor(perMille) + 500) / 1000
 }

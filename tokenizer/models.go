@@ -45,23 +45,36 @@ var models = []struct {
 // Lookup finds the encoding of a model by the name that requests use: dated variants, fine-tunes
 // ("ft:gpt-4o:org"), provider prefixes ("openai/gpt-4o", "eu.anthropic.claude-3-haiku") and any case.
 func Lookup(model string) (Encoding, bool) {
+	i := longest(len(models), bareName(model), func(i int) string { return models[i].prefix })
+	if i < 0 {
+		return nil, false
+	}
+	return models[i].enc, true
+}
+
+// longest is the index of the longest of n prefixes that begins a name and ends with a word of it,
+// or -1.
+func longest(n int, name string, prefix func(int) string) int {
+	best, length := -1, 0
+	for i := range n {
+		if p := prefix(i); len(p) > length && strings.HasPrefix(name, p) && endsWord(name[len(p):]) {
+			best, length = i, len(p)
+		}
+	}
+	return best
+}
+
+// bareName is a model's name in lower case, without what routers and fine-tunes put before it.
+func bareName(model string) string {
 	name := strings.ToLower(model)
 	name = name[strings.LastIndexByte(name, '/')+1:]
 	name = strings.TrimPrefix(name, "ft:")
-	if i := strings.Index(name, "anthropic."); i >= 0 {
-		name = name[i+len("anthropic."):]
-	}
-	var best *encoding
-	length := 0
-	for _, m := range models {
-		if len(m.prefix) > length && strings.HasPrefix(name, m.prefix) && endsWord(name[len(m.prefix):]) {
-			best, length = m.enc, len(m.prefix)
+	for _, vendor := range [...]string{"anthropic.", "meta.", "mistral.", "amazon.", "openai."} {
+		if i := strings.Index(name, vendor); i >= 0 {
+			name = name[i+len(vendor):]
 		}
 	}
-	if best == nil {
-		return nil, false
-	}
-	return best, true
+	return name
 }
 
 func endsWord(rest string) bool {

@@ -1,7 +1,5 @@
 package tokenizer
 
-import "strings"
-
 // Rates is what a prompt costs besides its texts, for one family of models: tokens, unless a field
 // says otherwise. Providers change these without notice and publish few of them; the table in
 // families.go gives source and date of each. A caller may override any field. No value is wrong: a
@@ -61,26 +59,9 @@ const (
 // RatesOf gives the rates of a model by the name that requests use, in the forms that Lookup takes.
 // A model that no row is for gets the rates of an open model, whose template writes tools as JSON.
 func RatesOf(model string) Rates {
-	name := bareName(model)
-	best, length := &openModel, 0
-	for i := range families {
-		f := &families[i]
-		if len(f.prefix) > length && strings.HasPrefix(name, f.prefix) && endsWord(name[len(f.prefix):]) {
-			best, length = f.rates, len(f.prefix)
-		}
+	i := longest(len(families), bareName(model), func(i int) string { return families[i].prefix })
+	if i < 0 {
+		return openModel
 	}
-	return *best
-}
-
-// bareName is a model's name in lower case, without what routers and fine-tunes put before it.
-func bareName(model string) string {
-	name := strings.ToLower(model)
-	name = name[strings.LastIndexByte(name, '/')+1:]
-	name = strings.TrimPrefix(name, "ft:")
-	for _, vendor := range [...]string{"anthropic.", "meta.", "mistral.", "amazon.", "openai."} {
-		if i := strings.Index(name, vendor); i >= 0 {
-			name = name[i+len(vendor):]
-		}
-	}
-	return name
+	return *families[i].rates
 }
