@@ -251,7 +251,7 @@ func (c *checker) reserve(o *one) {
 		}
 		return
 	}
-	room, wait := true, bucket.Millis(0)
+	room, wait, waits := true, bucket.Millis(0), false
 	for i, w := range o.which {
 		left, known := c.left(w, now)
 		if !known {
@@ -276,6 +276,7 @@ func (c *checker) reserve(o *one) {
 			wait = max(wait, last)
 		}
 		if o.asked[i] > left || last > 0 {
+			waits = true
 			if c.limits[w].Kind == bucket.TokenBucket && c.queue[w] > 0 && o.asked[i] <= c.most(w) {
 				o.parked[i] = r.Start > 0
 			} else {
@@ -287,6 +288,9 @@ func (c *checker) reserve(o *one) {
 	case bucket.Granted:
 		if !room {
 			c.fail("granted without room: %+v", r)
+		}
+		if r.Start > 0 && !waits {
+			c.fail("waits for nothing: %+v", r)
 		}
 		if wait > 0 && r.Start < wait-100 {
 			c.fail("starts at %d, before %d, which is promised", r.Start, wait)

@@ -20,6 +20,7 @@ type walk struct {
 	nextID int
 	limits []bucket.Limit
 	plain  bool // buckets and calendar windows alone, and no overrides: every second walk
+	queues bool // few buckets, in which many wait and leave: every fourth
 }
 
 type call struct {
@@ -33,8 +34,11 @@ type call struct {
 func (w *walk) pick(n int) int { return w.r.Intn(n) }
 
 func (w *walk) amount(l bucket.Limit) bucket.Amount {
-	if l.Kind == bucket.Concurrency {
+	switch {
+	case l.Kind == bucket.Concurrency:
 		return bucket.Amount(w.pick(4))
+	case w.queues:
+		return bucket.Amount(w.pick(60))
 	}
 	switch w.pick(12) {
 	case 0:
@@ -42,7 +46,7 @@ func (w *walk) amount(l bucket.Limit) bucket.Amount {
 	case 1:
 		return bucket.Amount(w.pick(400))
 	case 2:
-		if w.pick(3) == 0 {
+		if w.pick(12) == 0 {
 			return bucket.MaxAmount - bucket.Amount(w.pick(3))
 		}
 	}
@@ -133,6 +137,9 @@ func (w *walk) items() []bucket.Item {
 		if w.plain && l.Kind != bucket.TokenBucket && l.Kind != bucket.CalendarWindow {
 			continue
 		}
+		if w.queues && l.Name != "rate0" && l.Name != "shared" {
+			continue
+		}
 		if len(items) == 5 {
 			break
 		}
@@ -140,7 +147,7 @@ func (w *walk) items() []bucket.Item {
 			l.Share = []string{"a", "b:{x}", "r", "none"}[w.pick(4)]
 		}
 		item := bucket.Item{Limit: l, Amount: w.amount(l), Shadow: !w.plain && w.pick(10) == 0}
-		if !w.plain && w.pick(3) == 0 {
+		if !w.plain && (w.queues || w.pick(2) == 0) {
 			item.Queue = []bucket.Millis{50, 700, 4000, 100_000}[w.pick(4)]
 		}
 		items = append(items, item)
@@ -202,10 +209,15 @@ func (w *walk) step() func(Store) string {
 	}
 	switch w.pick(24) {
 	case 0:
-		w.change()
+		if !w.queues {
+			w.change()
+		}
 		return func(Store) string { return "" }
 	case 1, 2, 3:
-		d := []bucket.Millis{1, 3, 50, 900, 5_000, 70_000, 1_000_000, 100 - w.now%100}[w.pick(8)] // the last: to where a lease may end
+		d := []bucket.Millis{100 - w.now%100, 1, 3, 50, 900, 5_000, 70_000, 1_000_000}[w.pick(8)] // the first: to where a lease may end
+		if w.queues {
+			d = min(d, 2000)
+		}
 		w.now += d
 		return func(s Store) string { s.Pass(d); return "" }
 	case 4:
@@ -264,7 +276,7 @@ func (w *walk) step() func(Store) string {
 			for i := range q.Items {
 				q.Items[i].Amount = w.amount(q.Items[i].Limit)
 			}
-			if w.pick(6) == 0 { // a cancel whose sender doesn't know the deadline
+			if w.pick(6) == 0 || w.queues && w.pick(2) == 0 { // a cancel whose sender doesn't know the deadline
 				q.Deadline = 0
 				for i := range q.Items {
 					q.Items[i].Amount = 0
@@ -305,13 +317,13 @@ func (w *walk) old() *call {
 }
 
 func newWalk(seed int64) *walk {
-	w := &walk{r: rand.New(rand.NewSource(seed)), now: Epoch, keep: 4000, plain: seed%2 == 0}
+	w := &walk{r: rand.New(rand.NewSource(seed)), now: Epoch, keep: 4000, plain: seed%2 == 0, queues: seed%4 == 3}
 	for i := range 3 {
 		w.limits = append(w.limits, bucket.Limit{Name: fmt.Sprint("rate", i), Entity: "e:{x}", Kind: bucket.TokenBucket, Rate: 3, Per: 100, Burst: 100})
 	}
 	for i := range 2 {
 		w.limits = append(w.limits, bucket.Limit{Name: fmt.Sprint("window", i), Period: "p", Entity: "e", Kind: bucket.CalendarWindow, Max: 200, Lost: bucket.Lost(i)},
-			bucket.Limit{Name: fmt.Sprint("rolling", i), Entity: "e", Kind: bucket.RollingWindow, Max: 200, Lost: bucket.Lost(i), Cell: 500, Window: []bucket.Millis{5000, 60_000}[i]})
+			bucket.Limit{Name: fmt.Sprint("rolling", i), Entity: "e", Kind: bucket.RollingWindow, Max: 200, Lost: bucket.Lost(i), Cell: 500, Window: []bucket.Millis{1000, 60_000}[i]})
 	}
 	w.limits = append(w.limits,
 		bucket.Limit{Name: "slots", Entity: "e", Kind: bucket.Concurrency, Max: 5},
