@@ -268,7 +268,7 @@ func TestServerStopsAndComesBack(t *testing.T) {
 		t.Error("a paused server answers")
 	}
 	s.Resume()
-	eventually(t, "answers again", func() bool { return ping() == nil })
+	eventual(t, "answers again", func() bool { return ping() == nil })
 	if err := client.Set(background(), "x", 1, 0).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -277,20 +277,8 @@ func TestServerStopsAndComesBack(t *testing.T) {
 		t.Error("a killed server answers")
 	}
 	s.Restart()
-	eventually(t, "answers after the restart", func() bool { return errors.Is(client.Get(background(), "x").Err(), redis.Nil) })
+	eventual(t, "answers after the restart", func() bool { return errors.Is(client.Get(background(), "x").Err(), redis.Nil) })
 	if addr := StartRedis(t); addr == s.Addr() {
 		t.Errorf("two servers on %s", addr)
-	}
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.After(20 * time.Second)
-	for !ok() {
-		select {
-		case <-deadline:
-			t.Fatalf("never: %s", what)
-		case <-time.After(5 * time.Millisecond):
-		}
 	}
 }

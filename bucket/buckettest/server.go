@@ -18,6 +18,7 @@ import (
 // Server is a real redis-server on loopback. The test's end stops it.
 type Server struct {
 	t    testing.TB
+	name string // of the program
 	args []string
 	dir  string
 	port int
@@ -36,7 +37,12 @@ func StartRedis(t testing.TB, args ...string) (addr string) {
 // settings, as "--maxmemory", "10mb".
 func StartServer(t testing.TB, args ...string) *Server {
 	t.Helper()
-	s := &Server{t: t, args: args, dir: t.TempDir()}
+	return startProgram(t, "redis-server", args...)
+}
+
+func startProgram(t testing.TB, name string, args ...string) *Server {
+	t.Helper()
+	s := &Server{t: t, name: name, args: args, dir: t.TempDir()}
 	var last string
 	for range 5 { // another process may take a free port first
 		s.port = freePort(t)
@@ -45,7 +51,7 @@ func StartServer(t testing.TB, args ...string) *Server {
 			return s
 		}
 	}
-	t.Fatalf("redis-server doesn't start: %s", last)
+	t.Fatalf("%s doesn't start: %s", name, last)
 	return nil
 }
 
@@ -66,7 +72,7 @@ func (s *Server) start() string {
 	}
 	args := append([]string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir,
 		"--save", "", "--appendonly", "no"}, s.args...)
-	s.cmd = exec.Command("redis-server", args...)
+	s.cmd = exec.Command(s.name, args...)
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
 	if err := s.cmd.Start(); err != nil {
 		_ = s.log.Close()

@@ -2,6 +2,7 @@ package script
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"regexp"
 	"strings"
@@ -46,6 +47,48 @@ func TestArguments(t *testing.T) {
 	}
 }
 
+func TestArgumentsOfRarerKinds(t *testing.T) {
+	pool := &bucket.Pool{Rate: 10, Per: 7, Burst: 100, Shares: []bucket.Share{
+		{Name: "a b", Rate: 7, Burst: 70, Borrow: true}, {Name: "adm", Rate: 1, Burst: 9, Reserved: true},
+	}}
+	of := func(l bucket.Limit) bucket.Limit { l.Name, l.Entity, l.Max = "n", "e|", 70; return l }
+	for _, tt := range []struct {
+		item bucket.Item
+		key  string
+		args []string
+	}{
+		{bucket.Item{Limit: of(bucket.Limit{Kind: bucket.RollingWindow, Window: 60, Cell: 5}), Amount: 7}, "r:60.5", []string{"r", "7", "r", "70", "5", "60"}},
+		{bucket.Item{Limit: of(bucket.Limit{Kind: bucket.Concurrency, Lost: bucket.Charge}), Amount: 1}, "c:", []string{"c", "1", "r", "70"}},
+		{bucket.Item{Limit: of(bucket.Limit{Kind: bucket.Burn, Flag: "tenant:a b", Rule: &bucket.BurnRule{Minutes: 2, For: 9, Reason: "x\x00"}}), Amount: 7}, "o:", []string{"o", "7", "c", "70", "2", "9", "tenant:a%20b", "x?"}},
+		{bucket.Item{Limit: of(bucket.Limit{Kind: bucket.SharedBucket, Pool: pool, Share: "a b"}), Amount: 7}, "s:", []string{"s", "7", "r", "~a%20b", "1", "10", "7", "100", "100", "2", "~a%20b", "7", "70", "0", "~adm", "1", "9", "1"}},
+		{bucket.Item{Limit: of(bucket.Limit{Kind: bucket.SharedBucket, Pool: pool, Share: "adm"}), Amount: 7}, "s:", []string{"s", "7", "r", "~adm", "0", "10", "7", "100", "9", "2", "~a%20b", "7", "70", "0", "~adm", "1", "9", "1"}},
+		{bucket.Item{Limit: of(bucket.Limit{Kind: bucket.SharedBucket, Pool: pool, Share: "?"}), Amount: 7}, "s:", []string{"s", "7", "r", "*", "1", "10", "7", "100", "30", "2", "~a%20b", "7", "70", "0", "~adm", "1", "9", "1"}},
+		{bucket.Item{Limit: perKey, Amount: 7, Shadow: true, Queue: 50}, "", []string{"b", "7", "c!50", "100", "3", "5000"}},
+		{bucket.Item{Limit: perKey, Amount: 7, Queue: 300_000}, "", []string{"b", "7", "c300000", "100", "3", "5000"}},
+	} {
+		r := bucket.ExtendRequest{ID: "id", Keep: 2, Cell: 3, Kills: []string{"x"}, Items: []bucket.Item{tt.item}}
+		c, err := Layout{Namespace: "n", WithOverrides: true}.Extend(r, "no")
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := "n:1:{g}:l:n:" + tt.key + ":e%7C"
+		field := "n|e%7C"
+		if tt.key == "" {
+			key, field = "n:1:{g}:l:rate:b::k", "rate|k"
+		}
+		if want := []string{"n:1:{g}:ctl", "n:1:{g}:r:id", key, "n:1:{g}:ovr"}; !reflect.DeepEqual(c.Keys, want) {
+			t.Errorf("%q, want %q", c.Keys, want)
+		}
+		if want := append(append([]string{"0", "2", "3", "1", "x", "1", field}, tt.args...), "no"); !reflect.DeepEqual(c.Args, want) {
+			t.Errorf("%q, want %q", c.Args, want)
+		}
+		again, err := Layout{Namespace: "n", WithOverrides: true}.ExtendAt(c.Keys, r, "no")
+		if err != nil || !reflect.DeepEqual(again, c) {
+			t.Errorf("%+v, %v", again, err)
+		}
+	}
+}
+
 func TestFaultyRequests(t *testing.T) {
 	good := bucket.ReserveRequest{ID: "id", Lease: 1, Keep: 0, Cell: 1, Items: two}
 	for _, tt := range []struct {
@@ -62,6 +105,11 @@ func TestFaultyRequests(t *testing.T) {
 		{"items: more", func(r *bucket.ReserveRequest) { r.Items = make([]bucket.Item, 65) }},
 		{"items[1].amount: -1", func(r *bucket.ReserveRequest) { r.Items[1].Amount = -1 }},
 		{"items[0].rate: 0", func(r *bucket.ReserveRequest) { r.Items[0].Limit.Rate = 0 }},
+		{"items[0].queue: -1", func(r *bucket.ReserveRequest) { r.Items[0].Queue = -1 }},
+		{"items[0].amount: 2147483648", func(r *bucket.ReserveRequest) {
+			r.Items[0] = bucket.Item{Limit: bucket.Limit{Kind: bucket.Concurrency}, Amount: 1 << 31}
+		}},
+		{"items[0].pool: missing", func(r *bucket.ReserveRequest) { r.Items[0].Limit.Kind = bucket.SharedBucket }},
 		{`items[1].name: "rate" stands twice`, func(r *bucket.ReserveRequest) { r.Items[1] = r.Items[0] }},
 	} {
 		r := good
@@ -113,6 +161,39 @@ func TestDecodeReserve(t *testing.T) {
 	}
 }
 
+func TestDecodeFurtherFigures(t *testing.T) {
+	c := Call{Nonce: "no", Items: 2, Kills: 1, Max: true, Burns: []int{1}}
+	no := txt("no")
+	reserve := func(v ...Value) any { r, err := DecodeReserve(c, v); return fmt.Sprintf("%+v %v", r, err) }
+	extend := func(v ...Value) any { r, err := DecodeExtend(c, v); return fmt.Sprintf("%+v %v", r, err) }
+	settle := func(v ...Value) any { r, err := DecodeSettle(c, v); return fmt.Sprintf("%+v %v", r, err) }
+	for _, tt := range []struct {
+		got, want any
+	}{
+		{reserve(n(1), n(5), n(9), n(0), n(7), n(70), n(0), n(100), n(60), n(2), no),
+			fmt.Sprintf("%+v <nil>", bucket.ReserveReply{Outcome: bucket.Granted, Now: 5, Deadline: 9, By: -1, Start: 7, Remaining: []bucket.Amount{70, 0}, Max: []bucket.Amount{100, 60}, BadOverride: 2})},
+		{reserve(n(2), n(5), n(9), n(0), n(7), n(70), n(0), no),
+			fmt.Sprintf("%+v <nil>", bucket.ReserveReply{Outcome: bucket.Replayed, Now: 5, Deadline: 9, By: -1, Start: 7, Remaining: []bucket.Amount{70, 0}})},
+		{reserve(n(1), n(5), n(9), n(0), n(7), n(70), n(0), no), fmt.Sprintf("%+v %v", bucket.ReserveReply{}, errShape("8 elements, not 11"))},
+		{reserve(n(1), n(5), n(9), n(0), n(7), n(70), n(0), n(100), n(60), n(3), no), fmt.Sprintf("%+v %v", bucket.ReserveReply{}, errShape("an element 9 that is no such number"))},
+		{settle(n(1), n(5), n(70), n(3), n(1), no), fmt.Sprintf("%+v <nil>", bucket.SettleReply{Outcome: 1, Now: 5, Remaining: []bucket.Amount{70, 3}, Tripped: []int{1}})},
+		{settle(n(1), n(5), n(70), n(3), n(0), no), fmt.Sprintf("%+v <nil>", bucket.SettleReply{Outcome: 1, Now: 5, Remaining: []bucket.Amount{70, 3}})},
+		{settle(n(1), n(5), n(70), n(3), no), fmt.Sprintf("%+v %v", bucket.SettleReply{}, errShape("too few elements: 5"))},
+		{extend(n(1), n(5), n(9), n(0), n(0), n(70), n(3), n(100), n(60), n(0), n(1), no),
+			fmt.Sprintf("%+v <nil>", bucket.ExtendReply{Outcome: bucket.Extended, Now: 5, Deadline: 9, By: -1, Remaining: []bucket.Amount{70, 3}, Max: []bucket.Amount{100, 60}, Tripped: []int{1}})},
+		{extend(n(3), n(5), n(0), n(2), n(17), n(70), n(3), n(100), n(60), n(0), n(0), no),
+			fmt.Sprintf("%+v <nil>", bucket.ExtendReply{Outcome: bucket.ExtendDenied, Now: 5, By: 1, Retry: 17, Remaining: []bucket.Amount{70, 3}, Max: []bucket.Amount{100, 60}})},
+		{extend(n(4), n(5), n(0), n(1), n(0), txt("0|a|b"), no), fmt.Sprintf("%+v <nil>", bucket.ExtendReply{Outcome: bucket.ExtendKilled, Now: 5, By: 0, Reason: "0|a|b"})},
+		{extend(n(6), n(5), n(0), n(0), n(0), no), fmt.Sprintf("%+v <nil>", bucket.ExtendReply{Outcome: bucket.ExtendUnknown, Now: 5, By: -1})},
+		{extend(n(8), n(5), n(0), n(0), n(0), no), fmt.Sprintf("%+v %v", bucket.ExtendReply{}, errShape("an element 0 that is no such number"))},
+		{extend(n(1), n(5), n(9), n(0), n(0), n(70), n(3), txt("on")), fmt.Sprintf("%+v %v", bucket.ExtendReply{}, ErrNonce)},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("%v\nwant %v", tt.got, tt.want)
+		}
+	}
+}
+
 // FuzzDecode makes replies of bytes: each byte chooses an integer, a text, or the nonce.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte{1, 5, 9, 0, 0, 70, 3, 255}, 2, 3)
@@ -123,7 +204,10 @@ func FuzzDecode(f *testing.F) {
 		if items < 0 || items > mostItems || kills < 0 || kills > mostKills {
 			return
 		}
-		c := Call{Nonce: "no", Items: items, Kills: kills}
+		c := Call{Nonce: "no", Items: items, Kills: kills, Max: kills%2 > 0}
+		if items > 2 {
+			c.Burns = []int{0, 2}
+		}
 		v := make([]Value, len(b))
 		for i, x := range b {
 			switch {
@@ -151,6 +235,10 @@ func FuzzDecode(f *testing.F) {
 		w, err := DecodeRenew(c, v)
 		if err == nil && (!own || w.Outcome < 1 || w.Outcome > 4) {
 			t.Fatalf("%v: %+v", v, w)
+		}
+		x, err := DecodeExtend(c, v)
+		if err == nil && (!own || x.Outcome < 1 || x.Outcome > 7 || x.By >= max(items, kills) || x.BadOverride > items || len(x.Tripped) > len(c.Burns)) {
+			t.Fatalf("%v: %+v", v, x)
 		}
 		if _, err = DecodeLevel(c, v); err == nil && !own {
 			t.Fatalf("%v", v)
