@@ -72,8 +72,9 @@ test-envoy: tools ## only the tests that run a real Envoy
 	EMMER_ENVOY="$$(.ci/envoy.sh 2>/dev/null)" EMMER_REDIS="$$(.ci/redis.sh 2>/dev/null)" go test $(TEST_FLAGS) -run 'Envoy' ./...
 
 .PHONY: test-redis
-test-redis: tools ## only the tests that run a real Redis
-	EMMER_REDIS="$$(.ci/redis.sh 2>/dev/null)" go test $(TEST_FLAGS) -run 'Redis' ./...
+test-redis: tools ## only the tests that run a real Redis, at length: 200,000 random steps, a minute of load
+	EMMER_STEPS=$${EMMER_STEPS:-200000} EMMER_SECONDS=$${EMMER_SECONDS:-60} \
+	EMMER_REDIS="$$(.ci/redis.sh 2>/dev/null)" go test $(TEST_FLAGS) -run 'Redis|RealLua|Broken' ./...
 
 .PHONY: test-tokenizer
 test-tokenizer: ## a million strings against another tokenizer, whole, in parts and as escaped JSON

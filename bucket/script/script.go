@@ -3,7 +3,7 @@
 //
 // It knows no connection, no HTTP and no clock; Redis' own TIME is the clock of every script. Its
 // caller
-//   - builds a Call with Layout.Reserve, Settle, Renew or Level, with a nonce it didn't use before,
+//   - builds a Call with Layout.Reserve, Extend, Settle, Renew or Level, with a nonce it didn't use before,
 //   - sends EVALSHA Script.SHA, and once EVAL Script.Text where the answer is NOSCRIPT,
 //   - never repeats anything else blindly, except the very same call: every script is idempotent
 //     by the reservation's id,
@@ -14,14 +14,13 @@
 // Layout 1 of the keys (<ns> and <tag> escaped like every other part, see part):
 //
 //	<ns>:1:{<tag>}:ctl                                    hash: kill flags; KEYS[1] of every script, no TTL
-//	<ns>:1:{<tag>}:r:<id>                                 string: R = reserved, S = settled or cancelled
-//	<ns>:1:{<tag>}:l:<name>:<b|w>:<period>:<entity>       hash: one limit of one entity
+//	<ns>:1:{<tag>}:ovr                                    hash: overrides, the last key where they are looked for, no TTL
+//	<ns>:1:{<tag>}:r:<id>                                 string: R, Q = reserved, S = settled or cancelled
+//	<ns>:1:{<tag>}:l:<name>:<kind>:<span>:<entity>        hash: one limit of one entity
 //
-// Fields of a limit: t last touch in ms; x the TTL covers the key up to this time; of a bucket u
-// used tokens, f further used parts of a token, of which s make one, a tokens refilled per s ms; of
-// a window w<start> used in the period that began at start; of both r<deadline>[:<start>] reserved
-// and given back at the deadline, c<deadline>[:<start>] the same but kept as spent. What is stored
-// is what was used, so that a changed maximum, burst or rate forgives and takes nothing.
+// The README of package bucket lists the fields of a limit, the record and each script's arguments
+// and reply. What is stored is what was used, so that a changed maximum, burst or rate forgives and
+// takes nothing.
 package script
 
 import (
