@@ -125,12 +125,12 @@ func storm(t *testing.T, st *stand, s *site, body string, two bool, over int) []
 // TestRaceNoticesABrokenCheck breaks the one line of the script that refuses, and sees calls pass
 // that TestRace would not let pass.
 func TestRaceNoticesABrokenCheck(t *testing.T) {
-	const check = "if q.n>0 and q.n>q.max-q.used then"
+	const check = "if q.n>0 and (q.n>q.max-q.used or q.bound) and not q.shadow then short=true end"
 	text, err := os.ReadFile("../bucket/script/reserve.lua")
 	if err != nil {
 		t.Fatal(err)
 	}
-	broken := strings.Replace(string(text), check, "if q.n>q.max then", 1)
+	broken := strings.Replace(string(text), check, "if q.n>q.max then short=true end", 1)
 	if broken == string(text) {
 		t.Fatalf("reserve.lua has no line %q", check)
 	}
