@@ -166,8 +166,10 @@ type Limit struct {
 	Per     bucket.Millis   // bucket
 	Burst   bucket.Amount   // bucket
 	Max     bucket.Amount   // window
-	Window  bucket.Calendar // window
-	Period  string          // window: its part of the key
+	Window  bucket.Calendar // calendar window
+	Period  string          // calendar window: its part of the key
+	Span    bucket.Millis   // rolling window: how far back it looks
+	Cell    bucket.Millis   // rolling window: what it counts in
 	Lost    bucket.Lost
 	Failure Failure
 	Status  int // of a refusal: 429 or 402 or as configured

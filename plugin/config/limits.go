@@ -177,14 +177,21 @@ const calendarWords = "hour day week month quarter year"
 var lastStart = [...]int64{0, 0, 7, 31, 12, 12}
 
 func (r *reader) window(l *Limit, n *node) {
-	if !r.object(n, "calendar timezone starts", "rolling") {
+	if !r.object(n, "calendar rolling timezone starts", "") {
 		return
 	}
 	v := n.get("calendar")
-	if v == nil {
-		if !n.has("rolling") {
-			r.missing(n, "calendar", "one of "+listed(calendarWords))
+	if rolling := n.get("rolling"); rolling != nil {
+		r.rolling(l, rolling)
+		for _, kid := range n.kids {
+			if kid != rolling && within("calendar timezone starts", kid.key) {
+				r.faultFound(kid, "it beside rolling", "it left out")
+			}
 		}
+		return
+	}
+	if v == nil {
+		r.missing(n, "calendar", "one of "+listed(calendarWords)+", or rolling")
 		return
 	}
 	unit := r.word(v, calendarWords, "")
@@ -210,11 +217,37 @@ func (r *reader) window(l *Limit, n *node) {
 	l.Period = l.Window.Period()
 }
 
+// maxRolling is the longest rolling window, 30 days; mostCells is how many cells one has at the most.
+const (
+	maxRolling bucket.Millis = 30 * 86_400_000
+	mostCells  bucket.Millis = 60
+)
+
+// rolling reads how far back a window looks. It counts in 50 to 60 cells, all equally long: any whole
+// number of seconds can be cut into 50.
+func (r *reader) rolling(l *Limit, n *node) {
+	l.Kind, l.Span = bucket.RollingWindow, r.duration(n, 3_600_000, 1000, maxRolling)
+	if l.Span%1000 != 0 {
+		r.fault(n, "a whole number of seconds")
+		return
+	}
+	cells := mostCells
+	for l.Span%cells != 0 {
+		cells--
+	}
+	l.Cell = l.Span / cells
+}
+
+// Budget says that the limit is money for a time: what is spent of it stays spent.
+func (l *Limit) Budget() bool {
+	return l.Count == CountCost && (l.Kind == bucket.CalendarWindow || l.Kind == bucket.RollingWindow)
+}
+
 // consequences reads what becomes of refusals, of lost leases, of overruns, and of calls while
 // the store can't be asked.
 func (r *reader) consequences(l *Limit, n *node) {
 	l.Status = 429
-	if l.Count == CountCost && l.Kind == bucket.CalendarWindow {
+	if l.Budget() {
 		l.Status, l.Lost = 402, bucket.Charge
 	}
 	if v := n.get("status"); v != nil {

@@ -146,7 +146,7 @@ func TestEverySettingOfThisVersion(t *testing.T) {
 	}
 	winter := time.Date(2031, 4, 25, 0, 0, 0, 0, amsterdam).UnixMilli()
 	limits := c.Limits
-	if len(limits) != 5 {
+	if len(limits) != 6 {
 		t.Fatalf("%d limits", len(limits))
 	}
 	if b := limits[4].Window.Bounds(bucket.Millis(winter)); b[2] != bucket.Millis(time.Date(2031, 5, 1, 0, 0, 0, 0, amsterdam).UnixMilli()) {
@@ -166,6 +166,8 @@ func TestEverySettingOfThisVersion(t *testing.T) {
 			Window: bucket.Calendar{Unit: bucket.Week, Starts: 7}, Period: "week@Asia/Kathmandu/7", Failure: FailOpen, Status: 429},
 		{Name: "tenant-month", By: []Key{tenant}, For: []Match{{Key{"model", -1}, []string{"gpt-4o"}}}, Count: CountCost, Kind: bucket.CalendarWindow,
 			Max: 50_000_000_000, Window: bucket.Calendar{Unit: bucket.Month, Starts: 1}, Period: "month@Europe/Amsterdam", Lost: bucket.Charge, Failure: FailClosed, Status: 402},
+		{Name: "key-hour", By: []Key{key}, Count: CountCost, For: []Match{{Key{"model", -1}, []string{"gpt-4o"}}}, Kind: bucket.RollingWindow,
+			Max: 5_000_000_000, Span: 3_600_000, Cell: 60_000, Lost: bucket.Charge, Failure: FailOpen, Status: 402},
 	}
 	for i := range want {
 		if !reflect.DeepEqual(limits[i], want[i]) {
@@ -205,6 +207,18 @@ func TestMoneyOfLimits(t *testing.T) {
 	}
 	if l := c.Limits[1]; l.Max != bucket.MaxAmount || l.Period != "year@UTC/4" {
 		t.Errorf("%+v", l)
+	}
+}
+
+// A rolling window is cut into 50 to 60 cells that are equally long.
+func TestCellsOfRollingWindows(t *testing.T) {
+	for window, cell := range map[string]bucket.Millis{
+		"1s": 20, "7s": 125, "31s": 620, "1m": 1000, "1h": 60_000, "24h": 24 * 60_000, "30d": 12 * 3_600_000, "2591999s": 51_839_980,
+	} {
+		c := parse(t, doc("limits", `[{"name": "w", "count": "tokens", "max": 1, "window": {"rolling": "`+window+`"}}]`))
+		if l := c.Limits[0]; l.Kind != bucket.RollingWindow || l.Cell != cell || l.Span%l.Cell != 0 || l.Span/l.Cell < 50 || l.Span/l.Cell > 60 || l.Lost != bucket.Refund {
+			t.Errorf("%s: %d ms in cells of %d, %d of them", window, l.Span, l.Cell, l.Span/l.Cell)
+		}
 	}
 }
 
@@ -285,7 +299,8 @@ func FuzzParse(f *testing.F) {
 			t.Fatal("two readings differ")
 		}
 		for _, l := range c.Limits {
-			b := bucket.Limit{Name: l.Name, Period: l.Period, Kind: l.Kind, Lost: l.Lost, Rate: l.Rate, Per: l.Per, Burst: l.Burst, Max: l.Max}
+			b := bucket.Limit{Name: l.Name, Period: l.Period, Kind: l.Kind, Lost: l.Lost, Rate: l.Rate, Per: l.Per, Burst: l.Burst, Max: l.Max,
+				Window: l.Span, Cell: l.Cell}
 			if l.Kind == bucket.CalendarWindow {
 				b.Bounds = l.Window.Bounds(1_900_000_000_000)
 			}

@@ -175,6 +175,12 @@ func reset(l bucket.Limit, remaining bucket.Amount, now bucket.Millis) bucket.Mi
 		}
 		return 0
 	}
+	if l.Kind == bucket.RollingWindow {
+		if remaining >= l.Max || l.Cell < 1 {
+			return 0
+		}
+		return l.Window + l.Cell - now%l.Cell // the running cell, which counts last, may hold some of it
+	}
 	if remaining >= l.Burst || l.Rate < 1 || l.Per < 1 {
 		return 0
 	}
@@ -203,7 +209,7 @@ func (p *Plan) denied(r bucket.ReserveReply) dialect.Refusal {
 	if l.Count == config.CountRequests {
 		refusal.Code = "request_rate_exceeded"
 	}
-	budget := l.Status == 402 || l.Status == 0 && l.Count == config.CountCost && l.Kind == bucket.CalendarWindow
+	budget := l.Status == 402 || l.Status == 0 && l.Budget()
 	if budget {
 		refusal.Reason, refusal.Code = dialect.OverBudget, "insufficient_quota"
 	}

@@ -210,6 +210,19 @@ func TestResetOfBuckets(t *testing.T) {
 	}
 }
 
+// What was just taken counts in a rolling window until its cell has passed.
+func TestResetOfRollingWindows(t *testing.T) {
+	l := bucket.Limit{Kind: bucket.RollingWindow, Max: 100, Window: 3_600_000, Cell: 60_000}
+	for at, want := range map[bucket.Millis]bucket.Millis{now: 3_660_000, now + 1: 3_659_999, now + 59_999: 3_600_001} {
+		if got := reset(l, 99, at); got != want {
+			t.Errorf("%d ms into a cell: %d, want %d", at-now, got, want)
+		}
+		if got := reset(l, 100, at); got != 0 {
+			t.Errorf("nothing was taken, and it is full in %d", got)
+		}
+	}
+}
+
 func TestSpans(t *testing.T) {
 	for ms, want := range map[bucket.Millis]string{0: "0s", -5: "0s", 120: "120ms", 1000: "1s", 1500: "1.5s", 360_000: "6m0s", 86_400_000: "24h0m0s", bucket.MaxAmount: span(longest)} {
 		if got := span(ms); got != want {

@@ -1,0 +1,73 @@
+package plan
+
+import (
+	"github.com/emmer-proxy/emmer/bucket"
+	"github.com/emmer-proxy/emmer/plugin/config"
+	"github.com/emmer-proxy/emmer/plugin/dialect"
+)
+
+// take lists the limits that the call meets and what it needs of each.
+func (p *Plan) take(c *config.Compiled, t *Memory, now bucket.Millis) *dialect.Refusal {
+	worst := dialect.Usage{Input: p.Input, Output: p.Output}
+	met, open := false, true
+	p.Limits, p.Items = make([]*config.Limit, 0, len(c.Limits)), make([]bucket.Item, 0, len(c.Limits))
+	var refusal *dialect.Refusal
+	for _, l := range c.Limits {
+		if !p.meets(l) {
+			continue
+		}
+		met, open = true, open && l.Failure == config.FailOpen
+		item := bucket.Item{Limit: limitOf(l, p.entity(l.By), t, now)}
+		if p.listed(item.Limit) {
+			continue
+		}
+		amount, ok := p.amount(l.Count, worst)
+		item.Amount = amount
+		p.Limits, p.Items = append(p.Limits, l), append(p.Items, item)
+		switch {
+		case !ok && !p.Priced && refusal == nil:
+			refusal = &dialect.Refusal{Reason: dialect.NotFound, Code: "unpriced_model", Param: "model",
+				Message: "The model " + shown(p.Facts.Model) + " has no price here, and the limit " + l.Name + " needs one."}
+		case (!ok || amount > capacity(l)) && p.Never < 0 && refusal == nil:
+			p.Never = len(p.Items) - 1
+			r := p.neverFits(p.Never)
+			refusal = &r
+		}
+	}
+	if met {
+		p.Failure = config.FailClosed
+		if open {
+			p.Failure = config.FailOpen
+		}
+	}
+	return refusal
+}
+
+// listed says that a limit with the same key is in the list already: a script must not take from
+// one key twice.
+func (p *Plan) listed(l bucket.Limit) bool {
+	for i := range p.Items {
+		if have := &p.Items[i].Limit; have.Name == l.Name && have.Entity == l.Entity &&
+			have.Kind == l.Kind && have.Period == l.Period {
+			return true
+		}
+	}
+	return false
+}
+
+func limitOf(l *config.Limit, entity string, t *Memory, now bucket.Millis) bucket.Limit {
+	b := bucket.Limit{Name: l.Name, Period: l.Period, Entity: entity, Kind: l.Kind, Lost: l.Lost,
+		Rate: l.Rate, Per: l.Per, Burst: l.Burst, Max: l.Max, Window: l.Span, Cell: l.Cell}
+	if l.Kind == bucket.CalendarWindow {
+		b.Bounds = t.bounds(l, now)
+	}
+	return b
+}
+
+// capacity is the most that a limit ever has to give.
+func capacity(l *config.Limit) bucket.Amount {
+	if l.Kind == bucket.TokenBucket {
+		return l.Burst
+	}
+	return l.Max
+}
