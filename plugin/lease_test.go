@@ -23,7 +23,9 @@ const (
 		{"name": "window", "by": ["key"], "count": "tokens", "max": 10000, "window": {"calendar": "year"}},
 		{"name": "bucket", "by": ["key"], "count": "tokens", "bucket": {"rate": "1/d", "burst": 10000}},
 		{"name": "money", "by": ["key"], "count": "cost", "max": "10", "window": {"calendar": "year"}},
-		{"name": "kept", "by": ["key"], "count": "tokens", "max": 10000, "window": {"calendar": "year"}, "lost": "charge"}]`
+		{"name": "kept", "by": ["key"], "count": "tokens", "max": 10000, "window": {"calendar": "year"}, "lost": "charge"},
+		{"name": "slots", "by": ["key"], "count": "concurrency", "max": 20},
+		{"name": "rolling", "by": ["key"], "count": "tokens", "max": 10000, "window": {"rolling": "1h"}}]`
 )
 
 // longStream lets a stream run for more than two of its leases. It is renewed all the while, and
@@ -94,7 +96,7 @@ func gatewayLost(t *testing.T, st *stand, s *site) {
 		name           string
 		amount, charge bucket.Amount
 	}{
-		{"window", 1000, 0}, {"bucket", 1000, 0}, {"money", money, money}, {"kept", 1000, 1000},
+		{"window", 1000, 0}, {"bucket", 1000, 0}, {"money", money, money}, {"kept", 1000, 1000}, {"slots", 1, 0}, {"rolling", 1000, 0},
 	} {
 		eventually(t, 5*time.Second, func() string {
 			l := st.level(s.name, limit.name, "k")

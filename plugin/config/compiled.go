@@ -153,6 +153,7 @@ const (
 	CountOutputTokens
 	CountRequests
 	CountCost
+	CountConcurrency // calls that run now
 )
 
 // Limit is a rule.
@@ -165,7 +166,7 @@ type Limit struct {
 	Rate    bucket.Amount   // bucket, reduced
 	Per     bucket.Millis   // bucket
 	Burst   bucket.Amount   // bucket
-	Max     bucket.Amount   // window
+	Max     bucket.Amount   // window, concurrency
 	Window  bucket.Calendar // calendar window
 	Period  string          // calendar window: its part of the key
 	Span    bucket.Millis   // rolling window: how far back it looks

@@ -42,7 +42,7 @@ func (r *reader) limits(c *Compiled, n *node) {
 	}
 }
 
-var measures = [...]Measure{CountTokens, CountInputTokens, CountOutputTokens, CountRequests, CountCost}
+var measures = [...]Measure{CountTokens, CountInputTokens, CountOutputTokens, CountRequests, CountCost, CountConcurrency}
 
 func (r *reader) limit(c *Compiled, n *node) *Limit {
 	l := &Limit{Failure: c.Failure}
@@ -57,11 +57,11 @@ func (r *reader) limit(c *Compiled, n *node) *Limit {
 	if v := n.get("for"); v != nil {
 		r.matches(c, l, v)
 	}
-	const counts = "tokens input_tokens output_tokens requests cost"
+	const counts = "tokens input_tokens output_tokens requests cost concurrency"
 	if v := n.get("count"); v == nil {
 		r.missing(n, "count", "one of "+listed(counts))
 	} else {
-		l.Count = measures[r.word(v, counts, "concurrency search_units images audio_seconds")]
+		l.Count = measures[r.word(v, counts, "search_units images audio_seconds")]
 	}
 	r.shape(c, l, n)
 	r.consequences(l, n)
@@ -76,6 +76,14 @@ func (r *reader) shape(c *Compiled, l *Limit, n *node) {
 	b, w := n.get("bucket"), n.get("window")
 	switch {
 	case n.has("burn"): // reported as a later setting
+	case l.Count == CountConcurrency:
+		l.Kind = bucket.Concurrency
+		for _, v := range []*node{b, w} {
+			if v != nil {
+				r.faultFound(v, "it beside count: concurrency", "max alone: a slot is free when its call has ended")
+			}
+		}
+		r.most(c, l, n)
 	case b == nil && w == nil:
 		r.faultFound(n, "neither bucket nor window", "one of them")
 	case b != nil && w != nil:
@@ -89,11 +97,16 @@ func (r *reader) shape(c *Compiled, l *Limit, n *node) {
 	default:
 		l.Kind = bucket.CalendarWindow
 		r.window(l, w)
-		if v := n.get("max"); v == nil {
-			r.missing(n, "max", r.amountShape(l))
-		} else {
-			l.Max = r.amount(c, l, v)
-		}
+		r.most(c, l, n)
+	}
+}
+
+// most reads the most that a limit gives.
+func (r *reader) most(c *Compiled, l *Limit, n *node) {
+	if v := n.get("max"); v == nil {
+		r.missing(n, "max", r.amountShape(l))
+	} else {
+		l.Max = r.amount(c, l, v)
 	}
 }
 
@@ -101,7 +114,15 @@ func (r *reader) amountShape(l *Limit) string {
 	if l.Count == CountCost {
 		return "an amount of money above 0, a decimal string such as \"50\""
 	}
-	return "a whole number from 1 to " + decimal(bucket.MaxAmount)
+	return "a whole number from 1 to " + decimal(l.mostAmount())
+}
+
+// mostAmount is the most that a store can keep of what the limit counts.
+func (l *Limit) mostAmount() int64 {
+	if l.Count == CountConcurrency {
+		return bucket.MaxSlots
+	}
+	return bucket.MaxAmount
 }
 
 // amount reads a maximum in the limit's own unit, at least 1.
@@ -111,7 +132,7 @@ func (r *reader) amount(c *Compiled, l *Limit, n *node) bucket.Amount {
 		return 1
 	}
 	if l.Count != CountCost {
-		return bucket.Amount(r.count(n, 1, 1, bucket.MaxAmount))
+		return bucket.Amount(r.count(n, 1, 1, l.mostAmount()))
 	}
 	before := len(r.faults)
 	m := r.money(c, n, r.amountShape(l))
@@ -260,6 +281,9 @@ func (r *reader) consequences(l *Limit, n *node) {
 	}
 	if v := n.get("lost"); v != nil {
 		l.Lost = bucket.Lost(r.word(v, "refund charge", ""))
+		if l.Count == CountConcurrency && l.Lost == bucket.Charge {
+			r.fault(v, "refund, because a call that is lost runs no longer")
+		}
 	}
 	if v := n.get("failure"); v != nil {
 		if v.kind == kindObject {

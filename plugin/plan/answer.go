@@ -16,7 +16,7 @@ type Denial struct {
 	Refusal dialect.Refusal
 	Headers [][2]string
 	Limit   string        // name of the binding limit, if one is
-	Retry   bucket.Millis // when the call could succeed; 0 = trying again doesn't help
+	Retry   bucket.Millis // when the call could succeed; 0 = trying again doesn't help, or nobody knows when
 	By      int           // index of the binding item, or of the kill flag; else -1
 }
 
@@ -86,6 +86,9 @@ func (p *Plan) Deny(c *config.Compiled, r bucket.ReserveReply) Denial {
 	switch {
 	case r.Outcome == bucket.Denied && within:
 		d := Denial{Refusal: p.denied(r), By: r.By, Limit: p.Limits[r.By].Name, Retry: max(r.Retry, 1)}
+		if p.Limits[r.By].Kind == bucket.Concurrency {
+			d.Retry = 0 // it is the end of a lease, which a running call renews
+		}
 		return d.withHeaders(p.rates(r))
 	case r.Outcome == bucket.NeverFits && within:
 		d := Denial{Refusal: p.neverFits(r.By), By: r.By, Limit: p.Limits[r.By].Name}
@@ -136,6 +139,8 @@ func (p *Plan) rates(r bucket.ReserveReply) [][2]string {
 	for i, l := range p.Limits {
 		group := 0
 		switch l.Count {
+		case config.CountConcurrency:
+			continue
 		case config.CountRequests:
 			group = 1
 		case config.CountCost:
@@ -214,6 +219,11 @@ func (p *Plan) denied(r bucket.ReserveReply) dialect.Refusal {
 		refusal.Reason, refusal.Code = dialect.OverBudget, "insufficient_quota"
 	}
 	var b strings.Builder
+	if l.Kind == bucket.Concurrency {
+		refusal.Code = "concurrency_exceeded"
+		refusal.Message = "The limit " + l.Name + " allows " + p.quantity(l, capacity(l)) + ", and so many are running. Try again when one of them has ended."
+		return refusal
+	}
 	b.WriteString("The limit " + l.Name + " has ")
 	if r.By < len(r.Remaining) {
 		b.WriteString(p.quantity(l, max(r.Remaining[r.By], 0)) + " left of " + p.quantity(l, capacity(l)))
@@ -286,6 +296,11 @@ func (p *Plan) quantity(l *config.Limit, a bucket.Amount) string {
 			return "1 request"
 		}
 		return n + " requests"
+	case config.CountConcurrency:
+		if a == 1 {
+			return "1 call at a time"
+		}
+		return n + " calls at a time"
 	case config.CountInputTokens:
 		return n + " input tokens"
 	case config.CountOutputTokens:

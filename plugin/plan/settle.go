@@ -13,8 +13,7 @@ func (p *Plan) Actual(u dialect.Usage) []bucket.Item {
 	u = p.reported(u)
 	items := p.Nothing()
 	for i := range items {
-		// A cost above what a store can keep is kept as the most that it can.
-		items[i].Amount, _ = p.amount(p.Limits[i].Count, u)
+		items[i].Amount = p.took(p.Limits[i], u)
 	}
 	return items
 }

@@ -21,7 +21,7 @@ func (p *Plan) take(c *config.Compiled, t *Memory, now bucket.Millis) *dialect.R
 		if p.listed(item.Limit) {
 			continue
 		}
-		amount, ok := p.amount(l.Count, worst)
+		amount, ok := p.need(l, worst)
 		item.Amount = amount
 		p.Limits, p.Items = append(p.Limits, l), append(p.Items, item)
 		switch {
@@ -41,6 +41,24 @@ func (p *Plan) take(c *config.Compiled, t *Memory, now bucket.Millis) *dialect.R
 		}
 	}
 	return refusal
+}
+
+// need is what a call takes from a limit before it runs.
+func (p *Plan) need(l *config.Limit, worst dialect.Usage) (bucket.Amount, bool) {
+	if l.Kind == bucket.Concurrency {
+		return 1, true
+	}
+	return p.amount(l.Count, worst)
+}
+
+// took is what a call that is over has taken from a limit.
+func (p *Plan) took(l *config.Limit, u dialect.Usage) bucket.Amount {
+	if l.Kind == bucket.Concurrency {
+		return 0
+	}
+	// A cost above what a store can keep is kept as the most that it can.
+	amount, _ := p.amount(l.Count, u)
+	return amount
 }
 
 // listed says that a limit with the same key is in the list already: a script must not take from
