@@ -172,6 +172,8 @@ type Limit struct {
 	Span    bucket.Millis   // rolling window: how far back it looks
 	Cell    bucket.Millis   // rolling window: what it counts in
 	Lost    bucket.Lost
+	Shadow  bool  // counts, and never refuses
+	Warn    []int // percent of what the limit gives, 1 to 100, ascending
 	Failure Failure
 	Status  int // of a refusal: 429 or 402 or as configured
 }

@@ -11,8 +11,8 @@ import (
 const maxLimits = 64
 
 const (
-	limitFields = "name by for count bucket max window status failure lost on_overrun mode"
-	limitLater  = "warn then headroom reserved shares queue burn"
+	limitFields = "name by for count bucket max window warn status failure lost on_overrun mode"
+	limitLater  = "then headroom reserved shares queue burn"
 	limitShape  = "1 to 64 of A-Z, a-z, 0-9, _, - and ."
 )
 
@@ -297,5 +297,30 @@ func (r *reader) consequences(l *Limit, n *node) {
 		}
 	}
 	r.word(n.get("on_overrun"), "debt", "cut")
-	r.word(n.get("mode"), "enforce", "shadow")
+	l.Shadow = r.word(n.get("mode"), "enforce shadow", "") == 1
+	if v := n.get("warn"); v != nil {
+		r.warn(l, v)
+	}
+}
+
+const mostWarnings = 10
+
+func (r *reader) warn(l *Limit, n *node) {
+	const want = "a list of at most 10 shares in ascending order, such as [80%, 95%]"
+	if n.kind != kindList || len(n.kids) == 0 || len(n.kids) > mostWarnings {
+		r.fault(n, want)
+		return
+	}
+	last := int64(0)
+	for _, kid := range n.kids {
+		p, ok := numbered(kid.text, "%")
+		switch {
+		case kid.kind != kindString || !ok || p < 1 || p > 100:
+			r.fault(kid, "a whole share from 1% to 100%")
+		case p <= last:
+			r.fault(kid, "more than the share before it")
+		default:
+			last, l.Warn = p, append(l.Warn, int(p))
+		}
+	}
 }

@@ -168,7 +168,7 @@ func TestEverySettingOfThisVersion(t *testing.T) {
 			Max: 50_000_000_000, Window: bucket.Calendar{Unit: bucket.Month, Starts: 1}, Period: "month@Europe/Amsterdam", Lost: bucket.Charge, Failure: FailClosed, Status: 402},
 		{Name: "key-hour", By: []Key{key}, Count: CountCost, For: []Match{{Key{"model", -1}, []string{"gpt-4o"}}}, Kind: bucket.RollingWindow,
 			Max: 5_000_000_000, Span: 3_600_000, Cell: 60_000, Lost: bucket.Charge, Failure: FailOpen, Status: 402},
-		{Name: "key-parallel", By: []Key{key}, Count: CountConcurrency, Kind: bucket.Concurrency, Max: 20, Failure: FailOpen, Status: 429},
+		{Name: "key-parallel", By: []Key{key}, Count: CountConcurrency, Kind: bucket.Concurrency, Max: 20, Shadow: true, Warn: []int{80, 95}, Failure: FailOpen, Status: 429},
 	}
 	for i := range want {
 		if !reflect.DeepEqual(limits[i], want[i]) {

@@ -19,6 +19,7 @@ type record struct {
 	settled  string // usage, estimate, refund, cancelled
 	usage    dialect.Usage
 	actual   []bucket.Item
+	notes    []plan.Note
 }
 
 // json is one flat JSON object of strings and integers: the README lists the names. Amounts of money are in nano-units.
@@ -35,6 +36,18 @@ func (r *record) json(s *Stream) []byte {
 	}
 	if r.retry > 0 {
 		w.number("retry_ms", int64(r.retry))
+	}
+	over := ""
+	for _, n := range r.notes {
+		if n.Over && over != "" {
+			over += ","
+		}
+		if n.Over {
+			over += n.Limit
+		}
+	}
+	if over != "" {
+		w.text("shadow", over)
 	}
 	for i, v := range s.caller.Values {
 		w.text("id_"+s.w.config.Identities[i].Name, v)
@@ -64,6 +77,11 @@ func (r *record) json(s *Stream) []byte {
 			} else if i < len(p.Limits) {
 				w.number("left_"+p.Limits[i].Name, int64(s.reply.Remaining[i]))
 			}
+		}
+	}
+	for _, n := range r.notes {
+		if n.Percent > 0 {
+			w.number("warn_"+n.Limit, int64(n.Percent))
 		}
 	}
 	if r.settled != "" {

@@ -340,6 +340,7 @@ func (s *Stream) onStore(e *Event, fx *effects) {
 	case bucket.Granted, bucket.Replayed:
 		s.record.decision = plan.Granted
 		s.leased = true
+		s.note(fx)
 		fx.tell(Event{Kind: LeaseTaken, Now: e.Now, Job: &Job{ID: s.id, Cluster: s.cluster, Items: s.plan.Items}})
 		s.grant(false, fx)
 	case bucket.Settled:
@@ -347,6 +348,24 @@ func (s *Stream) onStore(e *Event, fx *effects) {
 	default:
 		s.reserved = false
 		s.deny(got, fx)
+	}
+}
+
+// note counts what the operator should know of an admitted call.
+func (s *Stream) note(fx *effects) {
+	s.record.notes = s.plan.Notes(s.reply)
+	var over, near, crossed bool
+	for _, n := range s.record.notes {
+		over, near, crossed = over || n.Over, near || n.Percent > 0, crossed || n.Crossed
+	}
+	if over {
+		fx.count("emmer.shadow_denied")
+	}
+	if near {
+		fx.count("emmer.near_limit")
+	}
+	if crossed {
+		fx.count("emmer.warn_crossed")
 	}
 }
 

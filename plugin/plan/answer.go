@@ -91,7 +91,7 @@ func (p *Plan) Deny(c *config.Compiled, r bucket.ReserveReply) Denial {
 		}
 		return d.withHeaders(p.rates(r))
 	case r.Outcome == bucket.NeverFits && within:
-		d := Denial{Refusal: p.neverFits(r.By), By: r.By, Limit: p.Limits[r.By].Name}
+		d := Denial{Refusal: p.neverFits(r.By, r), By: r.By, Limit: p.Limits[r.By].Name}
 		return d.withHeaders(nil)
 	case r.Outcome == bucket.Killed:
 		field := "global:all"
@@ -106,7 +106,11 @@ func (p *Plan) Deny(c *config.Compiled, r bucket.ReserveReply) Denial {
 
 // Headers are those of an admitted call: what is left of the limits that are closest to their end.
 func (p *Plan) Headers(r bucket.ReserveReply) [][2]string {
-	return append(p.rates(r), [2]string{"x-emmer-decision", Granted})
+	out := append(p.rates(r), [2]string{"x-emmer-decision", Granted})
+	if w := warnings(p.Notes(r)); w != "" {
+		out = append(out, [2]string{"x-emmer-warn", w})
+	}
+	return out
 }
 
 func (d Denial) withHeaders(rates [][2]string) Denial {
@@ -138,9 +142,10 @@ func (p *Plan) rates(r bucket.ReserveReply) [][2]string {
 	least := [3]int{-1, -1, -1}
 	for i, l := range p.Limits {
 		group := 0
-		switch l.Count {
-		case config.CountConcurrency:
+		if !told(l) {
 			continue
+		}
+		switch l.Count {
 		case config.CountRequests:
 			group = 1
 		case config.CountCost:
@@ -160,7 +165,7 @@ func (p *Plan) rates(r bucket.ReserveReply) [][2]string {
 			continue
 		}
 		out = append(out,
-			[2]string{name[0], strconv.FormatInt(int64(capacity(p.Limits[i])), 10)},
+			[2]string{name[0], strconv.FormatInt(int64(p.most(i, r)), 10)},
 			[2]string{name[1], strconv.FormatInt(max(int64(r.Remaining[i]), 0), 10)},
 			[2]string{name[2], span(reset(p.Items[i].Limit, r.Remaining[i], r.Now))})
 	}
@@ -221,12 +226,12 @@ func (p *Plan) denied(r bucket.ReserveReply) dialect.Refusal {
 	var b strings.Builder
 	if l.Kind == bucket.Concurrency {
 		refusal.Code = "concurrency_exceeded"
-		refusal.Message = "The limit " + l.Name + " allows " + p.quantity(l, capacity(l)) + ", and so many are running. Try again when one of them has ended."
+		refusal.Message = "The limit " + l.Name + " allows " + p.quantity(l, p.most(r.By, r)) + ", and so many are running. Try again when one of them has ended."
 		return refusal
 	}
 	b.WriteString("The limit " + l.Name + " has ")
 	if r.By < len(r.Remaining) {
-		b.WriteString(p.quantity(l, max(r.Remaining[r.By], 0)) + " left of " + p.quantity(l, capacity(l)))
+		b.WriteString(p.quantity(l, max(r.Remaining[r.By], 0)) + " left of " + p.quantity(l, p.most(r.By, r)))
 	} else {
 		b.WriteString("too little left")
 	}
@@ -241,10 +246,10 @@ func (p *Plan) denied(r bucket.ReserveReply) dialect.Refusal {
 	return refusal
 }
 
-func (p *Plan) neverFits(i int) dialect.Refusal {
+func (p *Plan) neverFits(i int, r bucket.ReserveReply) dialect.Refusal {
 	l := p.Limits[i]
 	message := "This call needs up to " + p.quantity(l, p.Items[i].Amount) + ", and the limit " + l.Name +
-		" never has more than " + p.quantity(l, capacity(l)) + "."
+		" never has more than " + p.quantity(l, p.most(i, r)) + "."
 	if l.Count != config.CountRequests {
 		message += " Ask for less output or send a shorter prompt."
 	}

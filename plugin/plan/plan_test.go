@@ -442,7 +442,7 @@ func FuzzBuild(f *testing.F) {
 			t.Fatalf("%+v", p)
 		}
 		for i := range p.Items {
-			if a := p.Items[i].Amount; a < 0 || a > capacity(p.Limits[i]) {
+			if a := p.Items[i].Amount; a < 0 || a > capacity(&p.Items[i].Limit) {
 				t.Fatalf("amount %d of %s", a, p.Limits[i].Name)
 			}
 			if err := p.Items[i].Limit.Check(); err != nil {

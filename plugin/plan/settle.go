@@ -22,7 +22,7 @@ func (p *Plan) Actual(u dialect.Usage) []bucket.Item {
 func (p *Plan) Nothing() []bucket.Item {
 	items := make([]bucket.Item, len(p.Items))
 	for i := range p.Items {
-		items[i].Limit = p.Items[i].Limit
+		items[i].Limit, items[i].Shadow = p.Items[i].Limit, p.Items[i].Shadow
 	}
 	return items
 }

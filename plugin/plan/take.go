@@ -16,21 +16,25 @@ func (p *Plan) take(c *config.Compiled, t *Memory, now bucket.Millis) *dialect.R
 		if !p.meets(l) {
 			continue
 		}
-		met, open = true, open && l.Failure == config.FailOpen
-		item := bucket.Item{Limit: limitOf(l, p.entity(l.By), t, now)}
+		met, open = true, open && (l.Failure == config.FailOpen || l.Shadow)
+		item := bucket.Item{Limit: limitOf(l, p.entity(l.By), t, now), Shadow: l.Shadow}
 		if p.listed(item.Limit) {
 			continue
 		}
 		amount, ok := p.need(l, worst)
+		if !ok && l.Shadow {
+			continue // nothing that could be counted
+		}
 		item.Amount = amount
 		p.Limits, p.Items = append(p.Limits, l), append(p.Items, item)
 		switch {
+		case l.Shadow:
 		case !ok && !p.Priced && refusal == nil:
 			refusal = &dialect.Refusal{Reason: dialect.NotFound, Code: "unpriced_model", Param: "model",
 				Message: "The model " + shown(p.Facts.Model) + " has no price here, and the limit " + l.Name + " needs one."}
-		case (!ok || amount > capacity(l)) && p.Never < 0 && refusal == nil:
+		case (!ok || amount > capacity(&item.Limit)) && p.Never < 0 && refusal == nil:
 			p.Never = len(p.Items) - 1
-			r := p.neverFits(p.Never)
+			r := p.neverFits(p.Never, bucket.ReserveReply{})
 			refusal = &r
 		}
 	}
@@ -83,7 +87,7 @@ func limitOf(l *config.Limit, entity string, t *Memory, now bucket.Millis) bucke
 }
 
 // capacity is the most that a limit ever has to give.
-func capacity(l *config.Limit) bucket.Amount {
+func capacity(l *bucket.Limit) bucket.Amount {
 	if l.Kind == bucket.TokenBucket {
 		return l.Burst
 	}
