@@ -167,6 +167,7 @@ type Limit struct {
 	Per     bucket.Millis   // bucket
 	Burst   bucket.Amount   // bucket
 	Max     bucket.Amount   // window, concurrency
+	Claimed *Claimed        // window, concurrency: where a claim sets the maximum; nil mostly
 	Window  bucket.Calendar // calendar window
 	Period  string          // calendar window: its part of the key
 	Span    bucket.Millis   // rolling window: how far back it looks

@@ -101,15 +101,6 @@ func (r *reader) shape(c *Compiled, l *Limit, n *node) {
 	}
 }
 
-// most reads the most that a limit gives.
-func (r *reader) most(c *Compiled, l *Limit, n *node) {
-	if v := n.get("max"); v == nil {
-		r.missing(n, "max", r.amountShape(l))
-	} else {
-		l.Max = r.amount(c, l, v)
-	}
-}
-
 func (r *reader) amountShape(l *Limit) string {
 	if l.Count == CountCost {
 		return "an amount of money above 0, a decimal string such as \"50\""
@@ -127,10 +118,6 @@ func (l *Limit) mostAmount() int64 {
 
 // amount reads a maximum in the limit's own unit, at least 1.
 func (r *reader) amount(c *Compiled, l *Limit, n *node) bucket.Amount {
-	if n.kind == kindObject {
-		r.faultFound(n, "a maximum that depends on a claim", notYet)
-		return 1
-	}
 	if l.Count != CountCost {
 		return bucket.Amount(r.count(n, 1, 1, l.mostAmount()))
 	}

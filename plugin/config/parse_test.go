@@ -280,6 +280,7 @@ func FuzzParse(f *testing.F) {
 	if full, err := os.ReadFile("testdata/full.json"); err == nil {
 		f.Add(full)
 	}
+	f.Add([]byte(doc("limits", claimedLimits)))
 	for _, c := range faultCases {
 		f.Add([]byte(doc(c.section, c.text)))
 	}
@@ -307,6 +308,9 @@ func FuzzParse(f *testing.F) {
 			}
 			if err := b.Check(); err != nil {
 				t.Fatalf("limit %s passed but can't be carried out: %v", l.Name, err)
+			}
+			if l.Claimed != nil && l.Claimed.Claim == 0 {
+				t.Fatalf("limit %s depends on no claim", l.Name)
 			}
 			if l.Count == 0 || l.Status == 0 {
 				t.Fatalf("limit without count or status: %+v", l)

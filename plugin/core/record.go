@@ -2,6 +2,7 @@ package core
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/emmer-proxy/emmer/bucket"
 	"github.com/emmer-proxy/emmer/plugin/dialect"
@@ -36,6 +37,9 @@ func (r *record) json(s *Stream) []byte {
 	}
 	if r.retry > 0 {
 		w.number("retry_ms", int64(r.retry))
+	}
+	if p := s.plan; p != nil && len(p.Ignored) > 0 {
+		w.text("claim_ignored", strings.Join(p.Ignored, ","))
 	}
 	over := ""
 	for _, n := range r.notes {

@@ -239,6 +239,9 @@ func (s *Stream) decide(body []byte, now bucket.Millis, fx *effects) {
 	}
 	p, refusal := s.w.memory.Build(c, s.dialect, s.caller, body, now)
 	s.plan = p
+	if len(p.Ignored) > 0 {
+		fx.count("emmer.claim_ignored")
+	}
 	if refusal != nil {
 		s.refuse(plan.Refuse(p, *refusal), fx)
 		return

@@ -26,6 +26,7 @@ type Claim struct {
 // Caller is who calls: a value for each identity of the configuration, empty where there is none.
 type Caller struct {
 	Values []string
+	Claims []Claim // those of Head
 }
 
 func (c Caller) value(i int) string {
@@ -43,7 +44,7 @@ const maxValue = 256
 // could be read in two ways is refused rather than guessed at: a header or parameter that comes
 // with two different values, and credentials that don't have the scheme that strip names.
 func Identify(c *config.Compiled, h Head) (Caller, *dialect.Refusal) {
-	who := Caller{Values: make([]string, len(c.Identities))}
+	who := Caller{Values: make([]string, len(c.Identities)), Claims: h.Claims}
 	for i := range c.Identities {
 		v, refusal := identify(&c.Identities[i], h)
 		if refusal != nil {
@@ -102,11 +103,13 @@ func allowed(id *config.Identity, v string, h Head) bool {
 }
 
 // claim is the claim of a source or guard, which count from one.
-func (h Head) claim(n int) Claim {
-	if n < 1 || n > len(h.Claims) {
+func (h Head) claim(n int) Claim { return numbered(h.Claims, n) }
+
+func numbered(claims []Claim, n int) Claim {
+	if n < 1 || n > len(claims) {
 		return Claim{}
 	}
-	return h.Claims[n-1]
+	return claims[n-1]
 }
 
 // yield is the value of one source, empty if it has none.

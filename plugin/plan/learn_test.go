@@ -16,7 +16,7 @@ func TestLearningCorrectsEstimatesOnly(t *testing.T) {
 	text := strings.Repeat("Say hello in five languages. ", 50)
 	var m Memory
 	plan := func(model, class, text string) *Plan {
-		p, refusal := m.Build(c, dialect.OpenAIChat, Caller{[]string{class}}, []byte(`{"model":"`+model+`","messages":[{"role":"user","content":"`+text+`"}]}`), now)
+		p, refusal := m.Build(c, dialect.OpenAIChat, Caller{Values: []string{class}}, []byte(`{"model":"`+model+`","messages":[{"role":"user","content":"`+text+`"}]}`), now)
 		if refusal != nil {
 			t.Fatal(refusal.Message)
 		}

@@ -2,10 +2,12 @@ package plan
 
 import (
 	"reflect"
+	"strconv"
 	"testing"
 
 	"github.com/emmer-proxy/emmer/bucket"
 	"github.com/emmer-proxy/emmer/plugin/config"
+	"github.com/emmer-proxy/emmer/plugin/dialect"
 )
 
 func TestThresholds(t *testing.T) {
@@ -78,5 +80,43 @@ func TestFailureOfShadows(t *testing.T) {
 		if p := build(t, compiled(t, "limits", limits), nil, `{"model": "m-1", `+hello+`}`); p.Failure != want {
 			t.Errorf("%s: %v", limits, p.Failure)
 		}
+	}
+}
+
+// Tenants need no entry in the configuration: what a claim says holds for each of them by itself, and
+// the default for those that have none.
+func TestTenThousandTenants(t *testing.T) {
+	c := compiled(t, "identity", `{"tenant": {"jwt": ["payload", "tenant"]}}`, "limits", `[{"name": "day", "by": ["tenant"], "count": "tokens",
+		"max": {"jwt": ["payload", "limit"], "default": 5000, "at_most": 9000}, "window": {"calendar": "day"}}]`)
+	memory := new(Memory)
+	entities := map[string]bool{}
+	for i := range 10_000 {
+		claims := []Claim{{Value: "t" + strconv.Itoa(i), OK: true}, {}}
+		want, ignored := bucket.Amount(5000), 0
+		switch i % 4 {
+		case 1:
+			want = bucket.Amount(i)
+			claims[1] = Claim{Value: strconv.Itoa(i), OK: true}
+		case 2:
+			ignored = 1
+			claims[1] = Claim{Value: "t" + strconv.Itoa(i), OK: true}
+		}
+		want = min(want, 9000)
+		who, refusal := Identify(c, Head{Method: "POST", Path: "/v1/chat/completions", Claims: claims})
+		if refusal != nil {
+			t.Fatalf("%+v", refusal)
+		}
+		p, refusal := memory.Build(c, dialect.OpenAIChat, who, []byte(`{"model": "m-1", "max_tokens": 1, `+hello+`}`), now)
+		if refusal != nil && want > 100 {
+			t.Fatalf("tenant %d: %+v", i, refusal)
+		}
+		l := p.Items[0].Limit
+		if l.Max != want || len(p.Ignored) != ignored || l.Entity != "tenant=t"+strconv.Itoa(i) {
+			t.Fatalf("tenant %d has %d of %d, ignored %q", i, l.Max, want, p.Ignored)
+		}
+		entities[l.Entity] = true
+	}
+	if len(entities) != 10_000 || len(c.Limits) != 1 || len(memory.periods) != 1 {
+		t.Errorf("%d tenants, %d limits, %d periods", len(entities), len(c.Limits), len(memory.periods))
 	}
 }

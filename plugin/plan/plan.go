@@ -44,6 +44,7 @@ type Plan struct {
 	Limits  []*config.Limit // those that the call meets, in the order of the configuration
 	Items   []bucket.Item   // what it takes from each at worst; parallel to Limits
 	Never   int             // index of a limit that the call can never fit, else -1
+	Ignored []string        // limits whose claim says no maximum, so that their default holds
 	Kills   []string        // flags that stop the call, as "scope:id"
 	Edits   []Edit          // in ascending order, apart from each other
 	Failure config.Failure  // closed if one of Limits is

@@ -44,7 +44,7 @@ func compiled(t testing.TB, sections ...string) *config.Compiled {
 
 func build(t testing.TB, c *config.Compiled, values []string, body string) *Plan {
 	t.Helper()
-	p, refusal := Build(c, dialect.OpenAIChat, Caller{values}, []byte(body), now)
+	p, refusal := Build(c, dialect.OpenAIChat, Caller{Values: values}, []byte(body), now)
 	if refusal != nil {
 		t.Fatalf("%s: refused: %+v", body, *refusal)
 	}
@@ -186,7 +186,7 @@ func TestLimitsThatACallMeets(t *testing.T) {
 			wantKills = append(wantKills, "key:"+x.key)
 		}
 		wantKills = append(wantKills, "team:"+x.team)
-		if head := HeadKills(c, Caller{[]string{x.key, x.team}}); !reflect.DeepEqual(head, wantKills) {
+		if head := HeadKills(c, Caller{Values: []string{x.key, x.team}}); !reflect.DeepEqual(head, wantKills) {
 			t.Errorf("kills %q, want %q", head, wantKills)
 		}
 		wantKills = append(wantKills, "model:"+p.Model.Name, "provider:"+x.provider, "target:"+x.target)
@@ -220,8 +220,8 @@ func FuzzEntities(f *testing.F) {
 	f.Add("%2C", ",", ",", "%2C")
 	f.Fuzz(func(t *testing.T, a, b, c, d string) {
 		by := []config.Key{{Name: "key", Identity: 0}, {Name: "team", Identity: 1}}
-		one := (&Plan{Caller: Caller{[]string{a, b}}}).entity(by)
-		two := (&Plan{Caller: Caller{[]string{c, d}}}).entity(by)
+		one := (&Plan{Caller: Caller{Values: []string{a, b}}}).entity(by)
+		two := (&Plan{Caller: Caller{Values: []string{c, d}}}).entity(by)
 		if (one == two) != (a == c && b == d) {
 			t.Fatalf("%q %q and %q %q: %q, %q", a, b, c, d, one, two)
 		}
@@ -427,7 +427,7 @@ func FuzzBuild(f *testing.F) {
 		if at < 0 {
 			at = -at
 		}
-		p, refusal := Build(c, dialect.OpenAIChat, Caller{[]string{key, ""}}, body, at+1)
+		p, refusal := Build(c, dialect.OpenAIChat, Caller{Values: []string{key, ""}}, body, at+1)
 		if p == nil {
 			t.Fatal("no plan")
 		}
@@ -463,7 +463,7 @@ func BenchmarkBuild(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, refusal := memory.Build(c, dialect.OpenAIChat, Caller{[]string{"k", ""}}, body, now); refusal != nil {
+				if _, refusal := memory.Build(c, dialect.OpenAIChat, Caller{Values: []string{"k", ""}}, body, now); refusal != nil {
 					b.Fatal(refusal)
 				}
 			}

@@ -17,7 +17,11 @@ func (p *Plan) take(c *config.Compiled, t *Memory, now bucket.Millis) *dialect.R
 			continue
 		}
 		met, open = true, open && (l.Failure == config.FailOpen || l.Shadow)
-		item := bucket.Item{Limit: limitOf(l, p.entity(l.By), t, now), Shadow: l.Shadow}
+		limit := limitOf(l, p.entity(l.By), t, now)
+		if l.Claimed != nil {
+			limit.Max = p.claimed(c, l)
+		}
+		item := bucket.Item{Limit: limit, Shadow: l.Shadow}
 		if p.listed(item.Limit) {
 			continue
 		}
@@ -45,6 +49,20 @@ func (p *Plan) take(c *config.Compiled, t *Memory, now bucket.Millis) *dialect.R
 		}
 	}
 	return refusal
+}
+
+// claimed is the maximum that the caller's claim sets, or the default.
+func (p *Plan) claimed(c *config.Compiled, l *config.Limit) bucket.Amount {
+	claim := numbered(p.Caller.Claims, l.Claimed.Claim)
+	if !claim.OK {
+		return l.Max
+	}
+	most, ok := c.MaxOf(l, claim.Value)
+	if !ok {
+		p.Ignored = append(p.Ignored, l.Name)
+		return l.Max
+	}
+	return most
 }
 
 // need is what a call takes from a limit before it runs.

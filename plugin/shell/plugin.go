@@ -264,14 +264,23 @@ func claim(path []string) (string, bool) {
 		return "", false
 	}
 	if len(b) == 8 && !plain(b) {
-		if f := math.Float64frombits(binary.LittleEndian.Uint64(b)); f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+		f := math.Float64frombits(binary.LittleEndian.Uint64(b))
+		if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
 			return strconv.FormatInt(int64(f), 10), true
 		}
 		if !text(b) { // a name of eight bytes such as Zürich7 is one
-			return "", false
+			return fraction(f)
 		}
 	}
 	return string(b), true
+}
+
+// fraction writes a number in the shortest way that is read as the same.
+func fraction(f float64) (string, bool) {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return "", false
+	}
+	return strconv.FormatFloat(f, 'f', -1, 64), true
 }
 
 func plain(b []byte) bool { return text(b) && utf8.RuneCount(b) == len(b) }
