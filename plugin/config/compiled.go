@@ -163,15 +163,16 @@ type Limit struct {
 	For     []Match // all must hold
 	Count   Measure
 	Kind    bucket.Kind
-	Rate    bucket.Amount   // bucket, reduced
-	Per     bucket.Millis   // bucket
-	Burst   bucket.Amount   // bucket
-	Max     bucket.Amount   // window, concurrency
-	Claimed *Claimed        // window, concurrency: where a claim sets the maximum; nil mostly
-	Window  bucket.Calendar // calendar window
-	Period  string          // calendar window: its part of the key
-	Span    bucket.Millis   // rolling window: how far back it looks
-	Cell    bucket.Millis   // rolling window: what it counts in
+	Rate    bucket.Amount    // bucket, reduced
+	Per     bucket.Millis    // bucket
+	Burst   bucket.Amount    // bucket
+	Max     bucket.Amount    // window, concurrency
+	Claimed *Claimed         // window, concurrency: where a claim sets the maximum; nil mostly
+	Window  bucket.Calendar  // calendar window
+	Period  string           // calendar window: its part of the key
+	Span    bucket.Millis    // rolling window: how far back it looks
+	Cell    bucket.Millis    // rolling window: what it counts in
+	Rule    *bucket.BurnRule // burn: Max is what a minute may use
 	Lost    bucket.Lost
 	Shadow  bool  // counts, and never refuses
 	Warn    []int // percent of what the limit gives, 1 to 100, ascending

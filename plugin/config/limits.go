@@ -11,8 +11,8 @@ import (
 const maxLimits = 64
 
 const (
-	limitFields = "name by for count bucket max window warn status failure lost on_overrun mode"
-	limitLater  = "then headroom reserved shares queue burn"
+	limitFields = "name by for count bucket max window burn warn status failure lost on_overrun mode"
+	limitLater  = "then headroom reserved shares queue"
 	limitShape  = "1 to 64 of A-Z, a-z, 0-9, _, - and ."
 )
 
@@ -64,7 +64,11 @@ func (r *reader) limit(c *Compiled, n *node) *Limit {
 		l.Count = measures[r.word(v, counts, "search_units images audio_seconds")]
 	}
 	r.shape(c, l, n)
-	r.consequences(l, n)
+	if l.Kind == bucket.Burn {
+		l.Status = 403 // of a call that meets the flag
+	} else {
+		r.consequences(l, n)
+	}
 	if l.Count == CountCost {
 		r.priced(c, l, n)
 	}
@@ -75,7 +79,8 @@ func (r *reader) limit(c *Compiled, n *node) *Limit {
 func (r *reader) shape(c *Compiled, l *Limit, n *node) {
 	b, w := n.get("bucket"), n.get("window")
 	switch {
-	case n.has("burn"): // reported as a later setting
+	case n.has("burn"):
+		r.burn(c, l, n)
 	case l.Count == CountConcurrency:
 		l.Kind = bucket.Concurrency
 		for _, v := range []*node{b, w} {
@@ -85,7 +90,7 @@ func (r *reader) shape(c *Compiled, l *Limit, n *node) {
 		}
 		r.most(c, l, n)
 	case b == nil && w == nil:
-		r.faultFound(n, "neither bucket nor window", "one of them")
+		r.faultFound(n, "neither bucket nor window nor burn", "one of them")
 	case b != nil && w != nil:
 		r.faultFound(n, "bucket and window", "one of them")
 	case b != nil:

@@ -146,7 +146,7 @@ func TestEverySettingOfThisVersion(t *testing.T) {
 	}
 	winter := time.Date(2031, 4, 25, 0, 0, 0, 0, amsterdam).UnixMilli()
 	limits := c.Limits
-	if len(limits) != 7 {
+	if len(limits) != 8 {
 		t.Fatalf("%d limits", len(limits))
 	}
 	if b := limits[4].Window.Bounds(bucket.Millis(winter)); b[2] != bucket.Millis(time.Date(2031, 5, 1, 0, 0, 0, 0, amsterdam).UnixMilli()) {
@@ -169,6 +169,8 @@ func TestEverySettingOfThisVersion(t *testing.T) {
 		{Name: "key-hour", By: []Key{key}, Count: CountCost, For: []Match{{Key{"model", -1}, []string{"gpt-4o"}}}, Kind: bucket.RollingWindow,
 			Max: 5_000_000_000, Span: 3_600_000, Cell: 60_000, Lost: bucket.Charge, Failure: FailOpen, Status: 402},
 		{Name: "key-parallel", By: []Key{key}, Count: CountConcurrency, Kind: bucket.Concurrency, Max: 20, Shadow: true, Warn: []int{80, 95}, Failure: FailOpen, Status: 429},
+		{Name: "burn", By: []Key{tenant}, For: []Match{{Key{"model", -1}, []string{"gpt-4o"}}}, Count: CountCost, Kind: bucket.Burn, Max: 10_000_000_000,
+			Rule: &bucket.BurnRule{Minutes: 2, Reason: "limit burn: above 10/m for 2m"}, Failure: FailOpen, Status: 403},
 	}
 	for i := range want {
 		if !reflect.DeepEqual(limits[i], want[i]) {
@@ -302,7 +304,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, l := range c.Limits {
 			b := bucket.Limit{Name: l.Name, Period: l.Period, Kind: l.Kind, Lost: l.Lost, Rate: l.Rate, Per: l.Per, Burst: l.Burst, Max: l.Max,
-				Window: l.Span, Cell: l.Cell}
+				Window: l.Span, Cell: l.Cell, Rule: l.Rule, Flag: "global:all"}
 			if l.Kind == bucket.CalendarWindow {
 				b.Bounds = l.Window.Bounds(1_900_000_000_000)
 			}

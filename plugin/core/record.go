@@ -76,6 +76,9 @@ func (r *record) json(s *Stream) []byte {
 			}
 		}
 		for i := range s.reply.Remaining {
+			if i < len(p.Items) && p.Items[i].Limit.Kind == bucket.Burn {
+				continue // which a reserve doesn't look at
+			}
 			if i < len(r.actual) && i < len(p.Items) {
 				w.number("left_"+p.Limits[i].Name, int64(s.reply.Remaining[i]+p.Items[i].Amount-r.actual[i].Amount))
 			} else if i < len(p.Limits) {

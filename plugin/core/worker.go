@@ -304,6 +304,9 @@ func (w *Worker) onSettled(c call, replies []callout.Reply, now bucket.Millis, f
 		if r.Class == callout.OK && err == nil {
 			w.outbox.done()
 			fx.count(settledCounter(got.Outcome))
+			for _, i := range got.Tripped {
+				w.burnt(j.Items[i], fx)
+			}
 			continue
 		}
 		// Whether it was booked is unknown; the id makes a repetition harmless.
@@ -321,6 +324,17 @@ func (w *Worker) onSettled(c call, replies []callout.Reply, now bucket.Millis, f
 	if w.drain {
 		w.send(now, fx)
 	}
+}
+
+// burnt takes in that a settlement has raised a kill flag. The other workers hear of it by the poll.
+func (w *Worker) burnt(it bucket.Item, fx *effects) {
+	name, value := plan.BurnFlag(it)
+	field := script.FieldOf(name)
+	if f, ok := parseFlag(field, value); ok {
+		w.kills.set(f)
+	}
+	fx.count("emmer.burn_tripped")
+	fx.log("calls for " + field + " are stopped: " + it.Limit.Rule.Reason)
 }
 
 func settledCounter(o bucket.SettleOutcome) string {

@@ -259,6 +259,14 @@ func (p *Plan) neverFits(i int, r bucket.ReserveReply) dialect.Refusal {
 // maxReason bounds what a message repeats of an operator's reason, in bytes.
 const maxReason = 200
 
+// burnActor is who sets the flags of burn observers, see bucket.BurnRule.
+const burnActor = "burn"
+
+// BurnFlag is the kill flag, as name and value, that an item's burn observer has raised.
+func BurnFlag(it bucket.Item) (name, value string) {
+	return it.Limit.Flag, "0|" + burnActor + "|" + it.Limit.Rule.Reason
+}
+
 // killed reads a flag's value "until_ms|actor|reason". The caller is told the reason, but neither
 // who set the flag nor until when.
 func killed(field, value string) dialect.Refusal {
@@ -266,9 +274,12 @@ func killed(field, value string) dialect.Refusal {
 	if scope, id, ok := strings.Cut(field, ":"); ok && scope != "global" {
 		what = "Calls for " + scope + " " + shown(id) + " are"
 	}
-	message := what + " stopped by the operator"
 	_, rest, _ := strings.Cut(value, "|")
-	_, reason, _ := strings.Cut(rest, "|")
+	actor, reason, _ := strings.Cut(rest, "|")
+	message := what + " stopped by the operator"
+	if actor == burnActor {
+		message = what + " stopped by a rule"
+	}
 	if reason = printable(reason); reason != "" {
 		message += ": " + reason
 	}

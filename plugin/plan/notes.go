@@ -71,5 +71,7 @@ func warnings(notes []Note) string {
 }
 
 // told says whether clients are told of a limit in the headers about rates and budgets. Calls at a
-// time are no rate.
-func told(l *config.Limit) bool { return !l.Shadow && l.Kind != bucket.Concurrency }
+// time are no rate, and observers refuse nothing.
+func told(l *config.Limit) bool {
+	return !l.Shadow && l.Kind != bucket.Concurrency && l.Kind != bucket.Burn
+}

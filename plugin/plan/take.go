@@ -16,10 +16,17 @@ func (p *Plan) take(c *config.Compiled, t *Memory, now bucket.Millis) *dialect.R
 		if !p.meets(l) {
 			continue
 		}
-		met, open = true, open && (l.Failure == config.FailOpen || l.Shadow)
+		met, open = true, open && (l.Failure == config.FailOpen || l.Shadow || l.Kind == bucket.Burn)
 		limit := limitOf(l, p.entity(l.By), t, now)
 		if l.Claimed != nil {
 			limit.Max = p.claimed(c, l)
+		}
+		if l.Kind == bucket.Burn && len(l.By) > 0 {
+			id := p.named(l.By[0])
+			if id == "" {
+				continue // nobody whose calls a flag could stop
+			}
+			limit.Flag = l.By[0].Name + ":" + id
 		}
 		item := bucket.Item{Limit: limit, Shadow: l.Shadow}
 		if p.listed(item.Limit) {
@@ -67,8 +74,11 @@ func (p *Plan) claimed(c *config.Compiled, l *config.Limit) bucket.Amount {
 
 // need is what a call takes from a limit before it runs.
 func (p *Plan) need(l *config.Limit, worst dialect.Usage) (bucket.Amount, bool) {
-	if l.Kind == bucket.Concurrency {
+	switch l.Kind {
+	case bucket.Concurrency:
 		return 1, true
+	case bucket.Burn:
+		return 0, true // it looks at what was used
 	}
 	return p.amount(l.Count, worst)
 }
@@ -97,9 +107,12 @@ func (p *Plan) listed(l bucket.Limit) bool {
 
 func limitOf(l *config.Limit, entity string, t *Memory, now bucket.Millis) bucket.Limit {
 	b := bucket.Limit{Name: l.Name, Period: l.Period, Entity: entity, Kind: l.Kind, Lost: l.Lost,
-		Rate: l.Rate, Per: l.Per, Burst: l.Burst, Max: l.Max, Window: l.Span, Cell: l.Cell}
+		Rate: l.Rate, Per: l.Per, Burst: l.Burst, Max: l.Max, Window: l.Span, Cell: l.Cell, Rule: l.Rule}
 	if l.Kind == bucket.CalendarWindow {
 		b.Bounds = t.bounds(l, now)
+	}
+	if l.Kind == bucket.Burn {
+		b.Flag = "global:all"
 	}
 	return b
 }
