@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -23,19 +24,49 @@ type store struct {
 	config    *config.Compiled
 }
 
+func (s store) layout() script.Layout {
+	return script.Layout{Namespace: s.namespace, Tag: "g", WithOverrides: true}
+}
+
+func (s store) limit(name string) (*config.Limit, error) {
+	i := slices.IndexFunc(s.config.Limits, func(l *config.Limit) bool { return l.Name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("no limit %q in the configuration", name)
+	}
+	return s.config.Limits[i], nil
+}
+
+// override sets one: a value as bucket.ParseOverride reads it, without its end, which is so long
+// after the store's present, or never.
+func (s store) override(ctx context.Context, limit, value string, stands time.Duration, values map[string]string) error {
+	l, err := s.limit(limit)
+	if err != nil {
+		return err
+	}
+	until := int64(0)
+	if stands > 0 {
+		now, err := s.client.Time(ctx).Result()
+		if err != nil {
+			return err
+		}
+		until = now.Add(stands).UnixMilli()
+	}
+	field := script.OverrideField(l.Name, plan.EntityOf(l, values))
+	return s.client.HSet(ctx, s.layout().Overrides(), field, value+"|"+strconv.FormatInt(until, 10)).Err()
+}
+
 // level is how a limit stands for the entity that the values name.
 func (s store) level(ctx context.Context, limit string, values map[string]string) (script.Level, error) {
 	var none script.Level
-	i := slices.IndexFunc(s.config.Limits, func(l *config.Limit) bool { return l.Name == limit })
-	if i < 0 {
-		return none, fmt.Errorf("no limit %q in the configuration", limit)
+	l, err := s.limit(limit)
+	if err != nil {
+		return none, err
 	}
-	l := s.config.Limits[i]
 	now, err := s.client.Time(ctx).Result()
 	if err != nil {
 		return none, err
 	}
-	c, err := script.Layout{Namespace: s.namespace, Tag: "g"}.
+	c, err := s.layout().
 		Level(plan.StoreLimit(l, plan.EntityOf(l, values), bucket.Millis(now.UnixMilli())), "probe")
 	if err != nil {
 		return none, err
@@ -78,7 +109,7 @@ func (s store) records(ctx context.Context) (held, settled int, err error) {
 	return held, settled, iter.Err()
 }
 
-// immortal lists the keys without a time to live that should have one: all but ctl.
+// immortal lists the keys without a time to live that should have one: all but kill flags and overrides.
 func (s store) immortal(ctx context.Context) ([]string, error) {
 	var out []string
 	iter := s.client.Scan(ctx, 0, s.namespace+":*", 1000).Iterator()
@@ -87,7 +118,7 @@ func (s store) immortal(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if ttl == -1 && !strings.HasSuffix(iter.Val(), ":ctl") {
+		if ttl == -1 && !strings.HasSuffix(iter.Val(), ":ctl") && !strings.HasSuffix(iter.Val(), ":ovr") {
 			out = append(out, iter.Val())
 		}
 	}
@@ -95,11 +126,25 @@ func (s store) immortal(ctx context.Context) ([]string, error) {
 	return out, iter.Err()
 }
 
+// named reads name=value.
+func named(args []string) (map[string]string, error) {
+	values := map[string]string{}
+	for _, a := range args {
+		name, value, ok := strings.Cut(a, "=")
+		if !ok {
+			return nil, fmt.Errorf("want name=value, found %q", a)
+		}
+		values[name] = value
+	}
+	return values, nil
+}
+
 // probes are what a scenario can ask of the store:
 //
 //	left LIMIT [name=value ...]       what is left of a limit for an entity
 //	reserved LIMIT [name=value ...]   what live reservations hold of it
 //	held, settled                     how many reservations there are of either kind
+//	override LIMIT VALUE FOR [name=value ...]  sets an override for a time, 0 for ever; answers set
 //	immortal                          keys that never end though they should
 func probes() map[string]scenario.Probe {
 	open := func(env scenario.Env) (store, error) {
@@ -115,13 +160,9 @@ func probes() map[string]scenario.Probe {
 			if len(args) == 0 {
 				return "", fmt.Errorf("want the name of a limit")
 			}
-			values := map[string]string{}
-			for _, a := range args[1:] {
-				name, value, ok := strings.Cut(a, "=")
-				if !ok {
-					return "", fmt.Errorf("want name=value, found %q", a)
-				}
-				values[name] = value
+			values, err := named(args[1:])
+			if err != nil {
+				return "", err
 			}
 			l, err := s.level(ctx, args[0], values)
 			return strconv.FormatInt(int64(pick(l)), 10), err
@@ -145,6 +186,24 @@ func probes() map[string]scenario.Probe {
 		"reserved": level(func(l script.Level) bucket.Amount { return l.Reserved }),
 		"held":     records(false),
 		"settled":  records(true),
+		"override": func(ctx context.Context, env scenario.Env, args []string) (string, error) {
+			s, err := open(env)
+			if err != nil {
+				return "", err
+			}
+			if len(args) < 3 {
+				return "", fmt.Errorf("want the name of a limit, a value and a time")
+			}
+			stands, err := time.ParseDuration(args[2])
+			if err != nil {
+				return "", err
+			}
+			values, err := named(args[3:])
+			if err != nil {
+				return "", err
+			}
+			return "set", s.override(ctx, args[0], args[1], stands, values)
+		},
 		"immortal": func(ctx context.Context, env scenario.Env, _ []string) (string, error) {
 			s, err := open(env)
 			if err != nil {

@@ -73,6 +73,12 @@ func reply(t *testing.T, s *Stream, outcome bucket.Outcome) Event {
 		for range s.plan.Items {
 			v = append(v, numbers(100)...)
 		}
+		if outcome != bucket.Replayed {
+			for range s.plan.Items { // what each gives at the most
+				v = append(v, numbers(1000)...)
+			}
+			v = append(v, numbers(0)...) // and no override is a bad one
+		}
 	}
 	v = append(v, script.Value{Text: s.call.Nonce})
 	if _, err := script.DecodeReserve(s.call, v); err != nil {

@@ -75,6 +75,9 @@ func (r *record) json(s *Stream) []byte {
 				w.number("cost", int64(cost))
 			}
 		}
+		if at := s.reply.BadOverride; at > 0 && at <= len(p.Limits) {
+			w.text("bad_override", p.Limits[at-1].Name)
+		}
 		for i := range s.reply.Remaining {
 			if i < len(p.Items) && p.Items[i].Limit.Kind == bucket.Burn {
 				continue // which a reserve doesn't look at

@@ -339,6 +339,9 @@ func (s *Stream) onStore(e *Event, fx *effects) {
 		return
 	}
 	s.reply = got
+	if got.BadOverride > 0 {
+		fx.count("emmer.bad_override")
+	}
 	switch got.Outcome {
 	case bucket.Granted, bucket.Replayed:
 		s.record.decision = plan.Granted

@@ -58,7 +58,7 @@ func NewWorker(c *config.Compiled, tag string) *Worker {
 	w := &Worker{
 		config: c,
 		tag:    tag,
-		layout: script.Layout{Namespace: c.Store.Namespace, Tag: "g"},
+		layout: script.Layout{Namespace: c.Store.Namespace, Tag: "g", WithOverrides: true},
 		store:  callout.Upstash{Authority: c.Store.Cluster, Token: c.Store.Token},
 		calls:  map[uint64]call{},
 		next:   1,

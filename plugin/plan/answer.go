@@ -167,7 +167,7 @@ func (p *Plan) rates(r bucket.ReserveReply) [][2]string {
 		out = append(out,
 			[2]string{name[0], strconv.FormatInt(int64(p.most(i, r)), 10)},
 			[2]string{name[1], strconv.FormatInt(max(int64(r.Remaining[i]), 0), 10)},
-			[2]string{name[2], span(reset(p.Items[i].Limit, r.Remaining[i], r.Now))})
+			[2]string{name[2], span(reset(p.overridden(i, r), r.Remaining[i], r.Now))})
 	}
 	if i := least[2]; i >= 0 {
 		out = append(out, [2]string{"x-tenant-remaining-budget-" + strings.ToLower(p.currency.Code), decimal(max(bucket.Money(r.Remaining[i]), 0), p.currency)})

@@ -135,26 +135,23 @@ func TestKilled(t *testing.T) {
 
 func TestNeverFits(t *testing.T) {
 	c := compiled(t, "limits", answerLimits)
-	body := []byte(`{"model": "m-2", "max_tokens": 5001, ` + hello + `}`)
-	p, refusal := Build(c, dialect.OpenAIChat, Caller{}, body, now)
-	if refusal == nil || p.Never != 1 {
-		t.Fatalf("%+v", refusal)
-	}
+	p := build(t, c, nil, `{"model": "m-2", "max_tokens": 5001, `+hello+`}`) // the store may know of an override
 	const want = "This call needs up to 5001 output tokens, and the limit out-day never has more than 5000 output tokens. Ask for less output or send a shorter prompt."
-	static := Refuse(p, *refusal)
-	byStore := p.Deny(c, bucket.ReserveReply{Outcome: bucket.NeverFits, By: 1, Now: now, Remaining: make([]bucket.Amount, 4)})
-	for _, d := range []Denial{static, byStore} {
-		if d.Refusal.HTTPStatus() != 400 || d.Refusal.Message != want || d.Limit != "out-day" || d.By != 1 || d.Retry != 0 ||
+	reply := bucket.ReserveReply{Outcome: bucket.NeverFits, By: 1, Now: now, Remaining: make([]bucket.Amount, 4)}
+	for _, most := range [][]bucket.Amount{nil, {90_000, 5000, 60, 1}} {
+		reply.Max = most
+		if d := p.Deny(c, reply); d.Refusal.HTTPStatus() != 400 || d.Refusal.Message != want || d.Limit != "out-day" || d.By != 1 || d.Retry != 0 ||
 			d.Decision() != NeverFits || headersOf(d.Headers) != "x-emmer-decision: never_fits\nx-emmer-limit: out-day\n" {
 			t.Errorf("%+v", d)
 		}
 	}
-	if p := build(t, c, nil, `{"model": "m-2", "max_tokens": 5000, `+hello+`}`); p.Never != -1 {
-		t.Error("exactly all is refused")
+	reply.Max[1] = 4000
+	if d := p.Deny(c, reply); !strings.Contains(d.Refusal.Message, "the limit out-day never has more than 4000 output tokens") {
+		t.Errorf("of a limit that an override lowered: %s", d.Refusal.Message)
 	}
 	over := compiled(t, "models", `{"m": {"price": {"input": "9000000", "output": "9000000"}}}`, "limits",
 		`[{"name": "eur", "count": "cost", "max": "9000000", "window": {"calendar": "year"}}]`)
-	p, refusal = Build(over, dialect.OpenAIChat, Caller{}, []byte(`{"model": "m", "max_tokens": 9007199254740991, `+hello+`}`), now)
+	p, refusal := Build(over, dialect.OpenAIChat, Caller{}, []byte(`{"model": "m", "max_tokens": 9007199254740991, `+hello+`}`), now)
 	if refusal == nil || p.Never != 0 || !strings.Contains(refusal.Message, "the limit eur never has more than 9000000 EUR") {
 		t.Errorf("a cost beyond all numbers: %+v", refusal)
 	}

@@ -55,6 +55,13 @@ func (p *Plan) most(i int, r bucket.ReserveReply) bucket.Amount {
 	return capacity(&p.Items[i].Limit)
 }
 
+// overridden is a limit with the most that the store says. Of an override of a rate it says nothing.
+func (p *Plan) overridden(i int, r bucket.ReserveReply) bucket.Limit {
+	l := p.Items[i].Limit
+	l.Max, l.Burst = p.most(i, r), p.most(i, r)
+	return l
+}
+
 // warnings names the limits that are close to their end, for a client: "tenant-month 80%, key 95%".
 func warnings(notes []Note) string {
 	out := ""

@@ -102,7 +102,7 @@ func TestWorstCase(t *testing.T) {
 	}
 	// Without a stated ceiling the cap asked for stands, and no product of it overflows.
 	p, refusal := Build(c, dialect.OpenAIChat, Caller{}, []byte(`{"model": "m-2", "max_tokens": 9007199254740991, "n": 9007199254740991, `+hello+`}`), now)
-	if refusal == nil || p.Output != bucket.MaxAmount || p.Items[0].Amount != bucket.MaxAmount || p.Never != 0 {
+	if refusal != nil || p.Output != bucket.MaxAmount || p.Items[0].Amount != bucket.MaxAmount || p.Never != -1 {
 		t.Errorf("an absurd cap: %+v, %+v", p, refusal)
 	}
 }
@@ -442,7 +442,7 @@ func FuzzBuild(f *testing.F) {
 			t.Fatalf("%+v", p)
 		}
 		for i := range p.Items {
-			if a := p.Items[i].Amount; a < 0 || a > capacity(&p.Items[i].Limit) {
+			if a := p.Items[i].Amount; a < 0 || a > bucket.MaxAmount {
 				t.Fatalf("amount %d of %s", a, p.Limits[i].Name)
 			}
 			if err := p.Items[i].Limit.Check(); err != nil {

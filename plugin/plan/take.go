@@ -43,7 +43,7 @@ func (p *Plan) take(c *config.Compiled, t *Memory, now bucket.Millis) *dialect.R
 		case !ok && !p.Priced && refusal == nil:
 			refusal = &dialect.Refusal{Reason: dialect.NotFound, Code: "unpriced_model", Param: "model",
 				Message: "The model " + shown(p.Facts.Model) + " has no price here, and the limit " + l.Name + " needs one."}
-		case (!ok || amount > capacity(&item.Limit)) && p.Never < 0 && refusal == nil:
+		case !ok && p.Never < 0 && refusal == nil:
 			p.Never = len(p.Items) - 1
 			r := p.neverFits(p.Never, bucket.ReserveReply{})
 			refusal = &r
