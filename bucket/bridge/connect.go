@@ -3,7 +3,6 @@ package bridge
 import (
 	"crypto/tls"
 	"errors"
-	"net/http"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -21,7 +20,7 @@ type Redis struct {
 	// SentinelUsername and SentinelPassword are for the Sentinels themselves.
 	SentinelUsername, SentinelPassword string
 
-	TLS      *tls.Config   // nil: plain
+	TLS      *tls.Config   // nil: plain; also to the Sentinels
 	Timeout  time.Duration // of a dial and of a command; 0: DefaultTimeout
 	PoolSize int           // connections to each node; 0: DefaultPoolSize
 }
@@ -30,14 +29,19 @@ type Redis struct {
 // for a connection within their timeout.
 const DefaultPoolSize = 32
 
-// topologyAge is how old a Cluster's map may grow. go-redis' default is 60 s, and after a failover
-// whose dead master only gives dial errors nothing else renews it (measured on go-redis v9.23: with
-// 1 s it served again 0.75 s after the promotion).
+// topologyAge is how old a Cluster's map may grow without a fault. go-redis' default is 60 s. On a
+// lost link or a timeout the bridge has it read anew at once, see Bridge.observe.
 const topologyAge = time.Second
 
+// sentinelDials is a dial's time in timeouts. Behind Sentinels a dial first asks for the master's
+// address: a Sentinel that hangs (its machine may be the one that was lost with the master) costs one
+// read timeout, one more to be sure, and then all others are asked at once. With less time a dial ends
+// before it has asked another one (go-redis v9.23).
+const sentinelDials = 3
+
 // Connect makes a client with the properties that New asks for: RESP2, no retries, deadlines taken
-// from the context, no command beyond HELLO on a new connection (so that a minimal ACL user does).
-// It dials when first used.
+// from the context, masters only, no pool of its own for pipelines, no command beyond HELLO or AUTH
+// (and SELECT for a DB) on a new connection, so that a minimal ACL user does. It dials when first used.
 func Connect(r Redis) (redis.UniversalClient, error) {
 	switch {
 	case len(r.Addrs) == 0:
@@ -52,6 +56,8 @@ func Connect(r Redis) (redis.UniversalClient, error) {
 	timeout := or(r.Timeout, DefaultTimeout)
 	pool := or(r.PoolSize, DefaultPoolSize)
 	if r.Cluster {
+		// ReadOnly, RouteByLatency and RouteRandomly stay off: a replica's answer may be old, and a
+		// script that reads is not told from one that writes.
 		return redis.NewClusterClient(&redis.ClusterOptions{
 			Addrs: r.Addrs, Username: r.Username, Password: r.Password, TLSConfig: r.TLS,
 			Protocol: 2, ContextTimeoutEnabled: true, DisableIdentity: true, MaintNotificationsConfig: quiet(),
@@ -67,7 +73,7 @@ func Connect(r Redis) (redis.UniversalClient, error) {
 			Username: r.Username, Password: r.Password, DB: r.DB, TLSConfig: r.TLS,
 			Protocol: 2, ContextTimeoutEnabled: true, DisableIdentity: true,
 			MaxRetries: -1, DialerRetries: 1,
-			DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, PoolTimeout: timeout,
+			DialTimeout: sentinelDials * timeout, ReadTimeout: timeout, WriteTimeout: timeout, PoolTimeout: timeout,
 			PoolSize: pool, PipelinePoolSize: -1,
 		}), nil
 	}
@@ -82,24 +88,4 @@ func Connect(r Redis) (redis.UniversalClient, error) {
 
 func quiet() *maintnotifications.Config {
 	return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-}
-
-// Server serves h as HTTP/1.1 and as cleartext HTTP/2 with prior knowledge, and bounds what a slow
-// client can hold.
-func Server(h http.Handler) *http.Server {
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true)
-	return &http.Server{
-		Handler:           h,
-		Protocols:         protocols,
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      10 * time.Second,
-		// Envoy drops an idle upstream connection after an hour by default. It must be the first to:
-		// a connection that the server closes just as a callout is written to it fails that callout.
-		IdleTimeout:    65 * time.Minute,
-		MaxHeaderBytes: 16 << 10,
-		HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: 1000},
-	}
 }

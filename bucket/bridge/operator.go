@@ -54,15 +54,15 @@ type order struct {
 func (b *Bridge) kill(ctx context.Context, actor, body string) answer {
 	o, err := readOrder(body)
 	if err != nil {
-		return refuse(http.StatusBadRequest, "BADREQUEST "+err.Error())
+		return refuse(http.StatusBadRequest, "BADREQUEST", err.Error())
 	}
 	lasts, err := checkKill(o)
 	if err != nil {
-		return refuse(http.StatusBadRequest, "BADREQUEST "+err.Error())
+		return refuse(http.StatusBadRequest, "BADREQUEST", err.Error())
 	}
 	now, err := b.now(ctx)
 	if err != nil {
-		return refuse(classify(err))
+		return fail(classify(err))
 	}
 	f := Flag{Scope: o.Scope, ID: o.ID, Actor: actor, Reason: o.Reason, Active: true}
 	if lasts > 0 {
@@ -70,7 +70,7 @@ func (b *Bridge) kill(ctx context.Context, actor, body string) answer {
 	}
 	field, value := script.KillField(f.Scope, f.ID), script.KillValue(f.Until, f.Actor, f.Reason)
 	if _, err := b.do(ctx, "HSET", b.layout.Ctl(), field, value); err != nil {
-		return refuse(classify(err))
+		return fail(classify(err))
 	}
 	b.sweep(ctx, now)
 	return document(f)
@@ -85,12 +85,12 @@ func (b *Bridge) resume(ctx context.Context, _, body string) answer {
 		err = errors.New("only scope and id are taken")
 	}
 	if err != nil {
-		return refuse(http.StatusBadRequest, "BADREQUEST "+err.Error())
+		return refuse(http.StatusBadRequest, "BADREQUEST", err.Error())
 	}
 	// The field's own text too: an id as the list shows it, or a flag that was set by hand.
 	n, err := b.do(ctx, "HDEL", b.layout.Ctl(), script.KillField(o.Scope, o.ID), o.Scope+":"+o.ID)
 	if err != nil {
-		return refuse(classify(err))
+		return fail(classify(err))
 	}
 	return document(map[string]bool{"resumed": n != int64(0)})
 }
@@ -98,11 +98,11 @@ func (b *Bridge) resume(ctx context.Context, _, body string) answer {
 func (b *Bridge) kills(ctx context.Context, _, _ string) answer {
 	now, err := b.now(ctx)
 	if err != nil {
-		return refuse(classify(err))
+		return fail(classify(err))
 	}
 	all, err := b.flags(ctx)
 	if err != nil {
-		return refuse(classify(err))
+		return fail(classify(err))
 	}
 	list := make([]Flag, 0, len(all))
 	for _, fv := range all {
@@ -237,7 +237,7 @@ func document(v any) answer {
 	e := json.NewEncoder(&buf)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		return refuse(http.StatusInternalServerError, "INTERNAL the reply cannot be written")
+		return fail(http.StatusInternalServerError, "INTERNAL the reply cannot be written")
 	}
 	return answer{status: http.StatusOK, body: append(bytes.TrimRight(buf.Bytes(), "\n"), '}')}
 }

@@ -4,16 +4,28 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/emmer-proxy/emmer/bucket/bridge"
 	"github.com/emmer-proxy/emmer/bucket/buckettest"
 )
+
+// go-redis logs each dial that fails, and here whole Redis servers do.
+func TestMain(m *testing.M) {
+	redis.SetLogger(silent{})
+	os.Exit(m.Run())
+}
+
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
 
 // eventually polls until ok, and fails the test after a while.
 func eventually(t *testing.T, within time.Duration, what string, ok func() bool) {

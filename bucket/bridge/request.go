@@ -23,9 +23,6 @@ var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // readBody reads at most limit bytes; one more is errTooLarge.
 func readBody(r *http.Request, limit int) (string, error) {
-	if r.ContentLength > int64(limit) {
-		return "", errTooLarge
-	}
 	buf := buffers.Get().(*bytes.Buffer)
 	defer func() {
 		if buf.Cap() <= 64<<10 {

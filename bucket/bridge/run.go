@@ -22,7 +22,7 @@ func (once) NoRetry() bool { return true }
 func (b *Bridge) command(r *http.Request, body string) answer {
 	args, err := parseCommand(body)
 	if err != nil {
-		return refuse(http.StatusBadRequest, "BADREQUEST "+err.Error())
+		return refuse(http.StatusBadRequest, "BADREQUEST", err.Error())
 	}
 	if name := args[0].(string); !b.allow[upper(name)] {
 		return notAllowed(name)
@@ -32,11 +32,11 @@ func (b *Bridge) command(r *http.Request, body string) answer {
 	v, err := b.do(ctx, args...)
 	if err != nil {
 		status, text := classify(err)
-		return refuse(status, text)
+		return fail(status, text)
 	}
 	out, err := encoding(r).result(make([]byte, 0, 256), v)
 	if err != nil {
-		return refuse(http.StatusBadRequest, "BADREPLY "+err.Error())
+		return fail(http.StatusBadRequest, "BADREPLY "+err.Error())
 	}
 	return answer{status: http.StatusOK, body: out}
 }
@@ -46,7 +46,7 @@ func (b *Bridge) command(r *http.Request, body string) answer {
 func (b *Bridge) pipeline(r *http.Request, body string) answer {
 	list, err := parsePipeline(body)
 	if err != nil {
-		return refuse(http.StatusBadRequest, "BADREQUEST "+err.Error())
+		return refuse(http.StatusBadRequest, "BADREQUEST", err.Error())
 	}
 	for _, args := range list {
 		if name := args[0].(string); !b.allow[upper(name)] {
@@ -79,7 +79,7 @@ func (b *Bridge) pipeline(r *http.Request, body string) answer {
 	}
 	if !answered {
 		status, text := classify(replies[0].Err())
-		return refuse(status, text)
+		return fail(status, text)
 	}
 	return answer{status: http.StatusOK, body: append(out, ']')}
 }
@@ -89,7 +89,7 @@ func (b *Bridge) do(ctx context.Context, args ...any) (any, error) {
 	start := time.Now()
 	cmd := redis.NewCmd(ctx, args...)
 	_ = b.client.Process(ctx, once{cmd})
-	b.observe(start, cmd.Err())
+	b.observe(ctx, start, cmd.Err())
 	v, err := cmd.Result()
 	if errors.Is(err, redis.Nil) {
 		return nil, nil
@@ -102,7 +102,7 @@ func (b *Bridge) do(ctx context.Context, args ...any) (any, error) {
 func (b *Bridge) doAll(ctx context.Context, list [][]any) []*redis.Cmd {
 	cmds := make([]*redis.Cmd, len(list))
 	start := time.Now()
-	if b.cluster {
+	if b.cluster != nil {
 		for i, args := range list {
 			cmds[i] = redis.NewCmd(ctx, args...)
 			_ = b.client.Process(ctx, once{cmds[i]})
@@ -116,28 +116,34 @@ func (b *Bridge) doAll(ctx context.Context, list [][]any) []*redis.Cmd {
 		_, _ = pipe.Exec(ctx) // each command holds its own error
 	}
 	for _, c := range cmds {
-		b.observe(start, c.Err())
+		b.observe(ctx, start, c.Err())
 	}
 	return cmds
 }
 
-func (b *Bridge) observe(start time.Time, err error) {
-	if b.metrics == nil {
-		return
-	}
-	fault := ""
+// observe counts an exchange. Where a Cluster's node gives no answer, its replica may have been
+// promoted: go-redis would learn of that at topologyAge only. (It reads the map in the background, one
+// reader at a time and at most once in 200 ms.)
+func (b *Bridge) observe(ctx context.Context, start time.Time, err error) {
+	fault, status := "", http.StatusOK
 	if err != nil && !errors.Is(err, redis.Nil) {
-		_, text := classify(err)
+		var text string
+		status, text = classify(err)
 		fault = knownWord(text)
 	}
-	b.metrics.Redis(time.Since(start), fault)
+	if b.cluster != nil && status == http.StatusServiceUnavailable {
+		b.cluster.ReloadState(ctx)
+	}
+	if b.metrics != nil {
+		b.metrics.Redis(time.Since(start), fault)
+	}
 }
 
 func notAllowed(name string) answer {
 	if len(name) > 64 {
 		name = name[:64]
 	}
-	return refuse(http.StatusForbidden, "FORBIDDEN command "+strconv.QuoteToASCII(name)+" is not allowed here")
+	return refuse(http.StatusForbidden, "FORBIDDEN", "command "+strconv.QuoteToASCII(name)+" is not allowed here")
 }
 
 func encoding(r *http.Request) encoder {

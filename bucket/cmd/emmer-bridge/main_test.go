@@ -30,10 +30,12 @@ func TestMain(m *testing.M) {
 
 // program is a running emmer-bridge.
 type program struct {
-	t    *testing.T
-	cmd  *exec.Cmd
-	url  string
-	done chan struct{}
+	t   *testing.T
+	cmd *exec.Cmd
+	url string
+
+	probes string // URL, with -probes
+	done   chan struct{}
 
 	mu  sync.Mutex
 	log bytes.Buffer
@@ -58,8 +60,9 @@ func start(t *testing.T, env []string, args ...string) *program {
 			p.mu.Lock()
 			p.log.Write(append(lines.Bytes(), '\n'))
 			p.mu.Unlock()
-			var line struct{ Msg, Listen string }
+			var line struct{ Msg, Listen, Probes string }
 			if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "serving" {
+				p.probes = "http://" + line.Probes
 				listen <- line.Listen
 			}
 		}
@@ -220,6 +223,10 @@ func TestMetrics(t *testing.T) {
 		`emmer_bridge_redis_faults_total{word="NOSCRIPT"} 1`,
 		`emmer_bridge_redis_faults_total{word="other"} 1`,
 		`emmer_bridge_redis_faults_total{word="NOLINK"} 1`,
+		`emmer_bridge_refused_total{word="FORBIDDEN"} 1`,
+		`emmer_bridge_refused_total{word="UNAUTHORIZED"} 1`,
+		`emmer_bridge_redis_connections{state="used"} 0`,
+		`emmer_bridge_redis_may_evict 0`,
 		`emmer_bridge_redis_seconds_count 6`,
 		`emmer_bridge_in_flight 0`,
 		`process_start_time_seconds `,
@@ -247,6 +254,9 @@ func TestWrongSettings(t *testing.T) {
 		{"allow", []string{"-allow", "EVAL,SELECT"}, map[string]string{"EMMER_BRIDGE_TOKENS": "x"}, []string{"SELECT"}},
 		{"modes", []string{"-cluster", "-sentinel", "m"}, map[string]string{"EMMER_BRIDGE_TOKENS": "x"}, []string{"exclude"}},
 		{"tls", []string{"-tls-ca", "f"}, map[string]string{"EMMER_BRIDGE_TOKENS": "x"}, []string{"need -tls"}},
+		{"listener", []string{"-listen-cert", "f", "-max-connections", "0"}, map[string]string{"EMMER_BRIDGE_TOKENS": "x"}, []string{"listen-key", "max-connections"}},
+		{"acl without a password", []string{"-print-acl"}, nil, []string{"EMMER_BRIDGE_REDIS_PASSWORD"}},
+		{"bodies", []string{"-max-bodies", "10"}, map[string]string{"EMMER_BRIDGE_TOKENS": "x"}, []string{"max bodies"}},
 		{"tls files", []string{"-tls", "-tls-ca", "no-such-file"}, map[string]string{"EMMER_BRIDGE_TOKENS": "x"}, []string{"tls-ca: "}},
 		{"flag", []string{"-token", "x"}, nil, []string{"not defined"}},
 	} {
@@ -255,7 +265,7 @@ func TestWrongSettings(t *testing.T) {
 			env = func(k string) string { return x.env[k] }
 		}
 		var out bytes.Buffer
-		if code := run(context.Background(), x.args, env, &out); code != 2 {
+		if code := run(context.Background(), nil, x.args, env, &out, &out); code != 2 {
 			t.Errorf("%s: exit code %d", x.name, code)
 		}
 		for _, w := range x.want {
@@ -268,7 +278,7 @@ func TestWrongSettings(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	if code := run(context.Background(), []string{"-help"}, none, &out); code != 0 || !strings.Contains(out.String(), "-sentinel name") || !strings.Contains(out.String(), "EMMER_BRIDGE_OPERATORS ") {
+	if code := run(context.Background(), nil, []string{"-help"}, none, &out, &out); code != 0 || !strings.Contains(out.String(), "-sentinel name") || !strings.Contains(out.String(), "EMMER_BRIDGE_OPERATORS ") {
 		t.Errorf("help: %d %s", code, out.String())
 	}
 }

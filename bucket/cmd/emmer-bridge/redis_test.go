@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -25,44 +26,39 @@ import (
 	"github.com/emmer-proxy/emmer/bucket/script"
 )
 
-// documentedUser reads the ACL rules from the package comment, and the commands that it adds for a Cluster.
-func documentedUser(t *testing.T) (rules, cluster []any) {
+// printed is what -print-acl says, as arguments of commands.
+func printed(t *testing.T, env map[string]string, args ...string) (all [][]any) {
 	t.Helper()
-	text, err := os.ReadFile("main.go")
-	if err != nil {
-		t.Fatal(err)
+	var out bytes.Buffer
+	if code := run(context.Background(), nil, append(args, "-print-acl"), func(k string) string { return env[k] }, &out, &out); code != 0 {
+		t.Fatal(out.String())
 	}
-	doc := strings.ReplaceAll(string(text), "\n//", " ")
-	_, doc, found := strings.Cut(doc, "ACL SETUSER emmer ")
-	acl, doc, found2 := strings.Cut(doc, "With -cluster add ")
-	more, _, found3 := strings.Cut(doc, ". ")
-	if !found || !found2 || !found3 {
-		t.Fatal("the package comment does not say the rules")
+	if strings.Contains(out.String(), "password") {
+		t.Errorf("the password is printed: %s", out.String())
 	}
-	for _, f := range strings.Fields(acl) {
-		rules = append(rules, f)
+	for _, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
+		var list []any
+		for _, f := range strings.Fields(line) {
+			list = append(list, f)
+		}
+		all = append(all, list)
 	}
-	for _, f := range strings.Fields(more) {
-		cluster = append(cluster, f)
-	}
-	return rules, cluster
+	return all
 }
 
-// TestTheDocumentedUserIsEnough runs every script and verb as the user of the package comment, on
-// one server and on a Cluster, and what that user is to be kept from.
-func TestTheDocumentedUserIsEnough(t *testing.T) {
-	rules, more := documentedUser(t)
+// TestRedisUserIsEnough runs every script and verb as the user that the README shows and that
+// -print-acl makes, on one server and on a Cluster, and what that user is to be kept from.
+func TestRedisUserIsEnough(t *testing.T) {
+	env := map[string]string{"EMMER_BRIDGE_REDIS_PASSWORD": "password"}
 	ctx := context.Background()
 	for _, cluster := range []bool{false, true} {
 		name, args, settings := "server", []string{"-timeout", "2s"}, []string{}
 		if cluster {
-			name, args, settings = "cluster", append(args, "-cluster"), []string{"--cluster-enabled", "yes"}
+			name, args, settings = "cluster", append(args, "-cluster"), []string{"--cluster-enabled", "yes", "--cluster-port", freePort(t)}
 		}
 		t.Run(name, func(t *testing.T) {
 			r := buckettest.StartServer(t, settings...)
-			user := append([]any{"ACL", "SETUSER", "emmer"}, rules...)
 			if cluster {
-				user = append(user, more...)
 				if err := r.Client().ClusterAddSlotsRange(ctx, 0, 16383).Err(); err != nil {
 					t.Fatal(err)
 				}
@@ -71,7 +67,7 @@ func TestTheDocumentedUserIsEnough(t *testing.T) {
 					return err == nil && strings.Contains(v, "cluster_state:ok")
 				})
 			}
-			if err := r.Client().Do(ctx, user...).Err(); err != nil {
+			if err := r.Client().Do(ctx, printed(t, env, args...)[0]...).Err(); err != nil {
 				t.Fatal(err)
 			}
 			if err := r.Client().Do(ctx, "ACL", "SETUSER", "default", "-@all", "+acl").Err(); err != nil {
@@ -91,11 +87,31 @@ func TestTheDocumentedUserIsEnough(t *testing.T) {
 			p.want("POST", "/", "one", `["HGETALL","emmer:1:{g}:ctl"]`, 200, `{"result":["team:c",`)
 			p.want("POST", "/", "one", `["HMGET","emmer:1:{g}:ctl","team:c"]`, 200, `{"result":["0|ann|r"]}`)
 
+			// Overrides, which scripts read and operators will write.
+			p.want("POST", "/", "one", `["EVAL","return redis.call('HSET',KEYS[1],'a|b','1|2')","1","emmer:1:{g}:ovr"]`, 200, `{"result":1}`)
+			p.want("POST", "/", "one", `["EVAL","return redis.call('HDEL',KEYS[1],'a|b')","1","emmer:1:{g}:ovr"]`, 200, `{"result":1}`)
+			eventually(t, "the settings are looked at", func() bool {
+				_, body := p.ask("GET", "/metrics", "", "")
+				return strings.Contains(body, "\nemmer_bridge_redis_may_evict 0\n") && !strings.Contains(p.logged(), "NOPERM")
+			})
+
 			p.want("POST", "/", "one", `["HGETALL","other"]`, 400, `{"error":"NOPERM `)
+			p.want("POST", "/", "one", `["HGETALL","emmer:2:{g}:ctl"]`, 400, `{"error":"NOPERM `)
 			p.want("POST", "/", "one", `["EVAL","return redis.call('GET',KEYS[1])","1","other"]`, 400, `{"error":"NOPERM `)
-			for _, command := range []string{"GET','other", "FLUSHALL", "KEYS','*", "CONFIG','GET','*", "PUBLISH','c','m"} {
-				if _, body := p.ask("POST", "/", "one", `["EVAL","return redis.call('`+command+`')","1","emmer:1:{g}:ctl"]`); !strings.HasPrefix(body, `{"error":"`) {
-					t.Errorf("%s: %s", command, body)
+			as := redis.NewClient(&redis.Options{Addr: r.Addr(), Username: "emmer", Password: "password", MaxRetries: -1})
+			defer func() { _ = as.Close() }()
+			for _, command := range [][]any{
+				{"GET", "other"}, {"SET", "emmer", "1"}, {"FLUSHALL"}, {"FLUSHDB"}, {"KEYS", "*"}, {"SCAN", "0"}, {"RANDOMKEY"}, {"DBSIZE"},
+				{"CONFIG", "GET", "*"}, {"CONFIG", "SET", "maxmemory", "1"}, {"INFO"}, {"INFO", "all"}, {"PUBLISH", "c", "m"}, {"SUBSCRIBE", "c"}, {"ACL", "LIST"},
+				{"SCRIPT", "FLUSH"}, {"SHUTDOWN"}, {"REPLICAOF", "h", "1"}, {"CLIENT", "LIST"}, {"MONITOR"}, {"SAVE"},
+				{"CLUSTER", "NODES"}, {"EXPIRE", "emmer:1:{g}:ctl", "1"}, {"RENAME", "emmer:1:{g}:ctl", "x"},
+			} {
+				if err := as.Do(ctx, command...).Err(); err == nil || !strings.HasPrefix(err.Error(), "NOPERM") {
+					t.Errorf("%v: %v", command, err)
+				}
+				lua := "return redis.call(unpack(ARGV))"
+				if err := as.Do(ctx, append([]any{"EVAL", lua, "0"}, command...)...).Err(); err == nil {
+					t.Errorf("%v in a script is carried out", command)
 				}
 			}
 		})
@@ -226,8 +242,9 @@ func writeCertificate(t *testing.T, cert, key string) {
 	}
 }
 
-// TestSentinelFollowsTheMaster kills the master of a watched pair.
-func TestSentinelFollowsTheMaster(t *testing.T) {
+// TestRedisSentinelUserIsEnough kills the master of a watched pair, as users who may do no more than that
+// takes.
+func TestRedisSentinelUserIsEnough(t *testing.T) {
 	ctx := context.Background()
 	master := buckettest.StartServer(t)
 	host, port, _ := net.SplitHostPort(master.Addr())
@@ -241,13 +258,35 @@ func TestSentinelFollowsTheMaster(t *testing.T) {
 		v, err := sentinel.Replicas(ctx, "main").Result()
 		return err == nil && len(v) == 1
 	})
-	p := start(t, nil, "-redis", addr, "-sentinel", "main", "-timeout", "500ms")
-	p.want("POST", "/", "one", `["EVAL","return redis.call('INCR','n')","1","n"]`, 200, `{"result":1}`)
+	env := map[string]string{"EMMER_BRIDGE_REDIS_PASSWORD": "password", "EMMER_BRIDGE_SENTINEL_PASSWORD": "sentinel-password"}
+	users := printed(t, env, "-sentinel", "main")
+	for _, r := range []*buckettest.Server{master, replica} {
+		if err := r.Client().Do(ctx, users[0]...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The default user is switched off: there is no way around these.
+	direct := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true})
+	defer func() { _ = direct.Close() }()
+	for _, command := range [][]any{users[1], {"ACL", "SETUSER", "default", "off"}} {
+		if err := direct.Do(ctx, command...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := start(t, []string{"EMMER_BRIDGE_REDIS_USERNAME=emmer", "EMMER_BRIDGE_REDIS_PASSWORD=password",
+		"EMMER_BRIDGE_SENTINEL_USERNAME=emmer", "EMMER_BRIDGE_SENTINEL_PASSWORD=sentinel-password"}, "-redis", addr, "-sentinel", "main", "-timeout", "500ms")
+	set := func(key string) string {
+		_, body := p.ask("POST", "/", "one", `["EVAL","return redis.call('SET',KEYS[1],1)","1","emmer:1:{g}:`+key+`"]`)
+		return body
+	}
+	if body := set("before"); body != `{"result":"OK"}` {
+		t.Fatal(body)
+	}
 	master.Kill()
-	eventually(t, "served by the promoted replica", func() bool {
-		_, body := p.ask("POST", "/", "one", `["EVAL","return redis.call('INCR','after')","1","after"]`)
-		return body == `{"result":1}`
-	})
+	eventually(t, "served by the promoted replica", func() bool { return set("after") == `{"result":"OK"}` })
+	if strings.Contains(p.logged(), "NOPERM") {
+		t.Errorf("something is not allowed:\n%s", p.logged())
+	}
 }
 
 func startSentinel(t *testing.T, host, port string) (*redis.SentinelClient, string) {

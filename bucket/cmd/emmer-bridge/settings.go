@@ -2,12 +2,10 @@ package main
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -17,6 +15,11 @@ import (
 // settings is what the command line and the environment say.
 type settings struct {
 	listen       string
+	certs        tlsFiles                   // of the listener
+	redisCert    *watched[*tls.Certificate] // the bridge's own, towards Redis; nil: none
+	probes       string
+	connections  int
+	printACL     bool
 	drain, grace time.Duration
 	redis        bridge.Redis
 	bridge       bridge.Options
@@ -35,6 +38,7 @@ Every flag can be set by the environment (-max-in-flight: EMMER_BRIDGE_MAX_IN_FL
 func readSettings(args []string, env func(string) string, out io.Writer) (settings, error) {
 	var s settings
 	var addrs, allow string
+	var tlsOn bool
 	var secure tlsFiles
 	f := flag.NewFlagSet("emmer-bridge", flag.ContinueOnError)
 	f.SetOutput(out)
@@ -43,12 +47,17 @@ func readSettings(args []string, env func(string) string, out io.Writer) (settin
 		f.PrintDefaults()
 	}
 	f.StringVar(&s.listen, "listen", "127.0.0.1:8080", "`address` to serve on; where gateways reach it and clients do not")
+	f.StringVar(&s.certs.cert, "listen-cert", "", "`file` of the certificate to serve with; none: clear text")
+	f.StringVar(&s.certs.key, "listen-key", "", "`file` of that certificate's key")
+	f.StringVar(&s.certs.ca, "listen-client-ca", "", "`file` of the authorities that each client's certificate must come from (default: clients need none)")
+	f.StringVar(&s.probes, "probes", "", "`address` to serve /metrics on, and the probes too, in clear text (default: as -listen)")
+	f.IntVar(&s.connections, "max-connections", 4096, "connections of clients; more wait to be accepted")
 	f.StringVar(&addrs, "redis", "127.0.0.1:6379", "`addresses` of Redis, of some nodes of a Cluster, or of the Sentinels, separated by commas")
 	f.BoolVar(&s.redis.Cluster, "cluster", false, "Redis is a Cluster")
 	f.StringVar(&s.redis.Master, "sentinel", "", "`name` of the master to ask the Sentinels for")
 	f.IntVar(&s.redis.DB, "db", 0, "`number` of the database (not for a Cluster)")
 	f.IntVar(&s.redis.PoolSize, "pool", bridge.DefaultPoolSize, "connections to each Redis node, at most")
-	f.BoolVar(&secure.on, "tls", false, "speak TLS to Redis")
+	f.BoolVar(&tlsOn, "tls", false, "speak TLS to Redis, and to the Sentinels")
 	f.StringVar(&secure.ca, "tls-ca", "", "`file` of the authorities that Redis' certificate must come from (default: the system's)")
 	f.StringVar(&secure.cert, "tls-cert", "", "`file` of the client certificate")
 	f.StringVar(&secure.key, "tls-key", "", "`file` of the client certificate's key")
@@ -58,6 +67,9 @@ func readSettings(args []string, env func(string) string, out io.Writer) (settin
 	f.StringVar(&allow, "allow", strings.Join(bridge.DefaultAllow(), ","), "`commands` that are let through")
 	f.IntVar(&s.bridge.MaxInFlight, "max-in-flight", bridge.DefaultMaxInFlight, "requests at once; one more is answered 503")
 	f.IntVar(&s.bridge.MaxBody, "max-body", bridge.DefaultMaxBody, "`bytes` of a request; a longer one is answered 413")
+	f.IntVar(&s.bridge.MaxBodies, "max-bodies", bridge.DefaultMaxBodies, "`bytes` of all requests in flight; one more is answered 503")
+	f.BoolVar(&s.bridge.Strict, "strict", false, "not ready while Redis' settings may lose limits (default: only say so)")
+	f.BoolVar(&s.printACL, "print-acl", false, "print the command that makes the Redis user, and the Sentinels' user, and exit")
 	f.DurationVar(&s.drain, "drain", 5*time.Second, "how long to serve on after SIGTERM with /readyz at 503")
 	f.DurationVar(&s.grace, "grace", 10*time.Second, "how long requests in flight may then take")
 
@@ -82,6 +94,12 @@ func readSettings(args []string, env func(string) string, out io.Writer) (settin
 	s.redis.Timeout = s.bridge.Timeout
 	s.redis.Username, s.redis.Password = env("EMMER_BRIDGE_REDIS_USERNAME"), env("EMMER_BRIDGE_REDIS_PASSWORD")
 	s.redis.SentinelUsername, s.redis.SentinelPassword = env("EMMER_BRIDGE_SENTINEL_USERNAME"), env("EMMER_BRIDGE_SENTINEL_PASSWORD")
+	if s.printACL {
+		if s.redis.Password == "" {
+			faults = append(faults, errors.New("EMMER_BRIDGE_REDIS_PASSWORD: is needed for -print-acl; only its hash is printed"))
+		}
+		return s, errors.Join(faults...)
+	}
 	s.bridge.Tokens = list(env("EMMER_BRIDGE_TOKENS"))
 	if len(s.bridge.Tokens) == 0 {
 		faults = append(faults, errors.New("EMMER_BRIDGE_TOKENS: holds no token; set it to what the filter's store.token is"))
@@ -96,50 +114,27 @@ func readSettings(args []string, env func(string) string, out io.Writer) (settin
 		}
 		s.bridge.OperatorTokens[token] = name
 	}
+	if s.connections <= 0 {
+		faults = append(faults, errors.New("max-connections: must be above zero"))
+	}
 	if s.drain < 0 || s.grace < 0 || s.bridge.Timeout <= 0 {
 		faults = append(faults, errors.New("timeout, drain, grace: must not be negative, timeout not zero"))
 	}
-	var err error
-	if s.redis.TLS, err = secure.config(); err != nil {
-		faults = append(faults, err)
+	if (s.certs.cert == "") != (s.certs.key == "") || s.certs.ca != "" && s.certs.cert == "" {
+		faults = append(faults, errors.New("listen-cert, listen-key: each needs the other, listen-client-ca both"))
+	}
+	if !tlsOn && secure != (tlsFiles{}) {
+		faults = append(faults, errors.New("tls: its options need -tls"))
+	}
+	if tlsOn {
+		var err error
+		if s.redis.TLS, s.redisCert, err = secure.toRedis(); err != nil {
+			faults = append(faults, err)
+		}
 	}
 	return s, errors.Join(faults...)
 }
 
 func list(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' })
-}
-
-type tlsFiles struct {
-	on                  bool
-	ca, cert, key, name string
-}
-
-// config is nil for a plain connection.
-func (t tlsFiles) config() (*tls.Config, error) {
-	if !t.on {
-		if t.ca+t.cert+t.key+t.name != "" {
-			return nil, errors.New("tls: its options need -tls")
-		}
-		return nil, nil
-	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.name}
-	if t.ca != "" {
-		pem, err := os.ReadFile(t.ca)
-		if err != nil {
-			return nil, fmt.Errorf("tls-ca: %w", err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("tls-ca: %s holds no certificate", t.ca)
-		}
-	}
-	if t.cert != "" || t.key != "" {
-		pair, err := tls.LoadX509KeyPair(t.cert, t.key)
-		if err != nil {
-			return nil, fmt.Errorf("tls-cert, tls-key: %w", err)
-		}
-		c.Certificates = []tls.Certificate{pair}
-	}
-	return c, nil
 }
