@@ -132,9 +132,9 @@ var rateHeaders = [2][3]string{
 	{"x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"},
 }
 
-// rates describes, for tokens and for requests, the limit with the least left, and says how much
-// money is left of the cost limit with the least: with the worst case of this call held, so that the
-// figure is never too high.
+// rates describes, for tokens and for requests, the limit that refused, or else the one with the least
+// share left, and says how much money is left of the cost limit with the least: with the worst case of
+// this call held, so that the figure is never too high.
 func (p *Plan) rates(r bucket.ReserveReply) [][2]string {
 	if len(r.Remaining) != len(p.Items) {
 		return nil
@@ -154,7 +154,12 @@ func (p *Plan) rates(r bucket.ReserveReply) [][2]string {
 			}
 			group = 2
 		}
-		if at := least[group]; at < 0 || r.Remaining[i] < r.Remaining[at] {
+		at := least[group]
+		switch {
+		case at < 0 || r.Outcome == bucket.Denied && r.By == i:
+			least[group] = i
+		case r.Outcome == bucket.Denied && r.By == at:
+		case group == 2 && r.Remaining[i] < r.Remaining[at] || group < 2 && p.tighter(i, at, r):
 			least[group] = i
 		}
 	}
@@ -173,6 +178,19 @@ func (p *Plan) rates(r bucket.ReserveReply) [][2]string {
 		out = append(out, [2]string{"x-tenant-remaining-budget-" + strings.ToLower(p.currency.Code), decimal(max(bucket.Money(r.Remaining[i]), 0), p.currency)})
 	}
 	return out
+}
+
+// tighter says that less is left of limit i, as a share of what it gives, than of j.
+func (p *Plan) tighter(i, j int, r bucket.ReserveReply) bool {
+	share := func(i int) (left, most uint64) {
+		most = uint64(max(p.most(i, r), 1))
+		return min(uint64(max(r.Remaining[i], 0)), most), most
+	}
+	left, most := share(i)
+	other, whole := share(j)
+	hi, lo := bits.Mul64(left, whole)
+	hi2, lo2 := bits.Mul64(other, most)
+	return hi < hi2 || hi == hi2 && lo < lo2
 }
 
 // reset is how long until a limit is full again, if nothing is taken from it.

@@ -38,9 +38,9 @@ func TestHeadersOfAGrantedCall(t *testing.T) {
 		{[]bucket.Amount{88_800, 4_000, 59, 49_000_000_000, 1}, `x-ratelimit-limit-tokens: 5000
 x-ratelimit-remaining-tokens: 4000
 x-ratelimit-reset-tokens: 11h30m0s
-x-ratelimit-limit-requests: 1
-x-ratelimit-remaining-requests: 1
-x-ratelimit-reset-requests: 30m0s
+x-ratelimit-limit-requests: 60
+x-ratelimit-remaining-requests: 59
+x-ratelimit-reset-requests: 1s
 x-tenant-remaining-budget-eur: 49
 x-emmer-decision: granted
 `},
@@ -94,7 +94,8 @@ func TestDenials(t *testing.T) {
 			t.Errorf("%+v", d)
 		}
 		h := headersOf(d.Headers)
-		if !strings.HasSuffix(h, "x-emmer-decision: denied\nx-emmer-limit: "+x.limit+"\n"+x.headers) || !strings.HasPrefix(h, "x-ratelimit-limit-tokens: 90000\n") {
+		told := map[string]string{"tpm": "-tokens: 90000\n", "rpm": "-requests: 60\n", "month": "-tokens: 90000\n", "odd": "-requests: 1\n"}[x.limit]
+		if !strings.HasSuffix(h, "x-emmer-decision: denied\nx-emmer-limit: "+x.limit+"\n"+x.headers) || !strings.Contains(h, "x-ratelimit-limit"+told) {
 			t.Errorf("%s", h)
 		}
 	}
@@ -185,6 +186,25 @@ func TestRefusalsWithoutStore(t *testing.T) {
 	for _, r := range []bucket.ReserveReply{{}, {Outcome: bucket.Settled, By: -1}, {Outcome: bucket.Denied, By: 7}, {Outcome: bucket.NeverFits, By: -1}} {
 		if d := p.Deny(nil, r); d.Refusal.HTTPStatus() != 503 {
 			t.Errorf("%+v: %+v", r, d)
+		}
+	}
+}
+
+// Fractions of big numbers say which limit is closest to its end.
+func TestTheLimitClosestToItsEnd(t *testing.T) {
+	source := rand.New(rand.NewPCG(5, 6))
+	p := &Plan{Items: make([]bucket.Item, 2)}
+	for range 20_000 {
+		r := bucket.ReserveReply{}
+		var share [2]*big.Rat
+		for i := range share {
+			most := bucket.Amount(source.Int64N(1 << source.Int64N(53)))
+			left := most - bucket.Amount(source.Int64N(1<<source.Int64N(53)))
+			r.Max, r.Remaining = append(r.Max, most), append(r.Remaining, left)
+			share[i] = big.NewRat(int64(max(left, 0)), int64(max(most, 1)))
+		}
+		if got, want := p.tighter(0, 1, r), share[0].Cmp(share[1]) < 0; got != want {
+			t.Fatalf("%v left of %v: %v, want %v", r.Remaining, r.Max, got, want)
 		}
 	}
 }
