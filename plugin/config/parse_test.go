@@ -86,7 +86,8 @@ func TestEverySettingOfThisVersion(t *testing.T) {
 	}
 
 	root := []string{"metadata", "filter_metadata", "envoy.filters.http.jwt_authn"}
-	wantClaims := [][]string{append(root, "payload", "tenant_id"), append(root[:3:3], "payload", "role")}
+	wantClaims := [][]string{append(root, "payload", "tenant_id"), append(root[:3:3], "payload", "role"),
+		append(root[:3:3], "payload", "plan"), append(root[:3:3], "payload", "budget")}
 	if !reflect.DeepEqual(c.Claims, wantClaims) {
 		t.Errorf("claims: %q", c.Claims)
 	}
@@ -165,9 +166,9 @@ func TestEverySettingOfThisVersion(t *testing.T) {
 		{Name: "out", By: []Key{tenant}, Count: CountOutputTokens, Kind: bucket.CalendarWindow, Max: 4_194_304,
 			Window: bucket.Calendar{Unit: bucket.Week, Starts: 7}, Period: "week@Asia/Kathmandu/7", Failure: FailOpen, Status: 429},
 		{Name: "tenant-month", By: []Key{tenant}, For: []Match{{Key{"model", -1}, []string{"gpt-4o"}}}, Count: CountCost, Kind: bucket.CalendarWindow,
-			Max: 50_000_000_000, Window: bucket.Calendar{Unit: bucket.Month, Starts: 1}, Period: "month@Europe/Amsterdam", Lost: bucket.Charge, Failure: FailClosed, Status: 402},
+			Max: 50_000_000_000, Claimed: &Claimed{Claim: 3, Tiers: []Tier{{"standard", 50_000_000_000}, {"enterprise", 500_000_000_000}}}, Window: bucket.Calendar{Unit: bucket.Month, Starts: 1}, Period: "month@Europe/Amsterdam", Lost: bucket.Charge, Failure: FailClosed, Status: 402},
 		{Name: "key-hour", By: []Key{key}, Count: CountCost, For: []Match{{Key{"model", -1}, []string{"gpt-4o"}}}, Kind: bucket.RollingWindow,
-			Max: 5_000_000_000, Span: 3_600_000, Cell: 60_000, Lost: bucket.Charge, Failure: FailOpen, Status: 402},
+			Max: 5_000_000_000, Claimed: &Claimed{Claim: 4, AtMost: 20_000_000_000}, Span: 3_600_000, Cell: 60_000, Lost: bucket.Charge, Failure: FailOpen, Status: 402},
 		{Name: "key-parallel", By: []Key{key}, Count: CountConcurrency, Kind: bucket.Concurrency, Max: 20, Shadow: true, Warn: []int{80, 95}, Failure: FailOpen, Status: 429},
 		{Name: "burn", By: []Key{tenant}, For: []Match{{Key{"model", -1}, []string{"gpt-4o"}}}, Count: CountCost, Kind: bucket.Burn, Max: 10_000_000_000,
 			Rule: &bucket.BurnRule{Minutes: 2, Reason: "limit burn: above 10/m for 2m"}, Failure: FailOpen, Status: 403},
