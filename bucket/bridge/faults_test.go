@@ -273,11 +273,15 @@ func TestDrain(t *testing.T) {
 	if status != 503 || !strings.HasPrefix(body, `{"error":"DRAINING `) || !w.Close {
 		t.Errorf("readiness: %d %s, close %v", status, body, w.Close)
 	}
-	for range 3 { // each is served, on connections that end with it
-		for _, c := range []*http.Client{s.h1, s.h2} {
+	for _, c := range []*http.Client{s.h1, s.h2} {
+		opened := s.opened.Load()
+		for range 3 { // each is served, on a connection that ends with it
 			if status, body, _ := ask(t, c, s.url, call{path: "/", token: token, body: `["PING"]`}); status != 200 {
 				t.Errorf("command: %d %s", status, body)
 			}
+		}
+		if n := s.opened.Load() - opened; n < 2 {
+			t.Errorf("three requests took %d connections", n)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package bridge_test
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -56,7 +57,8 @@ type served struct {
 	h1  *http.Client
 	h2  *http.Client
 
-	gone atomic.Int64 // requests whose client the server saw leave before they were answered
+	opened atomic.Int64 // connections
+	gone   atomic.Int64 // requests whose client the server saw leave before they were answered
 }
 
 func serve(t testing.TB, addr string, change func(*bridge.Options)) *served {
@@ -88,6 +90,11 @@ func serve(t testing.TB, addr string, change func(*bridge.Options)) *served {
 		b.ServeHTTP(w, r)
 		answered()
 	}))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			out.opened.Add(1)
+		}
+	}
 	s.Start()
 	t.Cleanup(s.Close)
 	h1 := &http.Transport{MaxIdleConnsPerHost: 512}

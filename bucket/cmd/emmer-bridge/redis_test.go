@@ -211,6 +211,19 @@ func TestTLSToRedis(t *testing.T) {
 	anonymous.want("POST", "/", "one", `["PING"]`, 503, `{"error":"NOLINK `)
 	stranger := start(t, nil, append(args, "-tls-cert", cert, "-tls-key", key)...)
 	stranger.want("POST", "/", "one", `["PING"]`, 503, `{"error":"NOLINK `)
+	// With tls-cluster a node tells the ports of the kind that it is asked on, else the clear ones only.
+	tlsPort := freePort(t)
+	node := buckettest.StartServer(t, "--cluster-enabled", "yes", "--cluster-port", freePort(t), "--cluster-announce-ip", "127.0.0.1",
+		"--tls-cluster", "yes", "--tls-port", tlsPort,
+		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no")
+	if err := node.Client().ClusterAddSlotsRange(context.Background(), 0, 16383).Err(); err != nil {
+		t.Fatal(err)
+	}
+	cluster := start(t, nil, "-redis", "127.0.0.1:"+tlsPort, "-timeout", "2s", "-cluster", "-tls", "-tls-ca", cert)
+	eventually(t, "the cluster serves", func() bool {
+		_, body := cluster.ask("POST", "/", "one", `["EVAL","return redis.call('SET',KEYS[1],1)","1","k"]`)
+		return body == `{"result":"OK"}`
+	})
 	misnamed := start(t, nil, append(args, "-tls-ca", cert, "-tls-cert", cert, "-tls-key", key, "-tls-server-name", "elsewhere")...)
 	misnamed.want("POST", "/", "one", `["PING"]`, 503, `{"error":"NOLINK `)
 }
