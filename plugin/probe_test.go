@@ -109,6 +109,18 @@ func (s store) records(ctx context.Context) (held, settled int, err error) {
 	return held, settled, iter.Err()
 }
 
+// limits counts the limits that have state, and says how long the longest of all keys is.
+func (s store) limits(ctx context.Context) (n, longest int, err error) {
+	iter := s.client.Scan(ctx, 0, s.namespace+":*", 1000).Iterator()
+	for iter.Next(ctx) {
+		if strings.Contains(iter.Val(), ":{g}:l:") {
+			n++
+		}
+		longest = max(longest, len(iter.Val())-len(s.namespace))
+	}
+	return n, longest, iter.Err()
+}
+
 // immortal lists the keys without a time to live that should have one: all but kill flags and overrides.
 func (s store) immortal(ctx context.Context) ([]string, error) {
 	var out []string
@@ -144,6 +156,7 @@ func named(args []string) (map[string]string, error) {
 //	left LIMIT [name=value ...]       what is left of a limit for an entity
 //	reserved LIMIT [name=value ...]   what live reservations hold of it
 //	held, settled                     how many reservations there are of either kind
+//	limits, longest                   how many limits have state, and bytes of the longest key behind the namespace
 //	override LIMIT VALUE FOR [name=value ...]  sets an override for a time, 0 for ever; answers set
 //	immortal                          keys that never end though they should
 func probes() map[string]scenario.Probe {
@@ -181,11 +194,23 @@ func probes() map[string]scenario.Probe {
 			return strconv.Itoa(h), err
 		}
 	}
+	keys := func(pick func(n, longest int) int) scenario.Probe {
+		return func(ctx context.Context, env scenario.Env, _ []string) (string, error) {
+			s, err := open(env)
+			if err != nil {
+				return "", err
+			}
+			n, longest, err := s.limits(ctx)
+			return strconv.Itoa(pick(n, longest)), err
+		}
+	}
 	return map[string]scenario.Probe{
 		"left":     level(func(l script.Level) bucket.Amount { return l.Remaining }),
 		"reserved": level(func(l script.Level) bucket.Amount { return l.Reserved }),
 		"held":     records(false),
 		"settled":  records(true),
+		"limits":   keys(func(n, _ int) int { return n }),
+		"longest":  keys(func(_, longest int) int { return longest }),
 		"override": func(ctx context.Context, env scenario.Env, args []string) (string, error) {
 			s, err := open(env)
 			if err != nil {
