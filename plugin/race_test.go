@@ -15,6 +15,9 @@ import (
 // window10000 is a calendar window of 10,000 tokens for each key.
 const window10000 = `[{"name": "day", "by": ["key"], "count": "tokens", "max": 10000, "window": {"calendar": "year", "timezone": "UTC"}}]`
 
+// rolling10000 is a rolling one.
+const rolling10000 = `[{"name": "day", "by": ["key"], "count": "tokens", "max": 10000, "window": {"rolling": "24h"}}]`
+
 // thousand is a chat body that reserves exactly 1,000 tokens: cap is what the estimate leaves.
 func thousand(t *testing.T, s *site, stream bool) string {
 	t.Helper()
@@ -31,8 +34,11 @@ func thousand(t *testing.T, s *site, stream bool) string {
 func TestRace(t *testing.T) {
 	var sites []*site
 	for _, hold := range []string{"pair", "flag"} {
-		for _, kind := range []string{"json", "stream", "two"} {
+		for _, kind := range []string{"json", "stream", "two", "rolling-two"} {
 			s := &site{name: "race-" + hold + "-" + kind, hold: hold, limits: window10000}
+			if kind == "rolling-two" {
+				s.limits = rolling10000
+			}
 			provider, err := upstream.Start(upstream.MustParse("on any\nwait go\nchat in=1 out=999 usage=always"))
 			if err != nil {
 				t.Fatal(err)

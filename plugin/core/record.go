@@ -23,6 +23,24 @@ type record struct {
 	notes    []plan.Note
 }
 
+// note counts what the operator should know of an admitted call.
+func (s *Stream) note(fx *effects) {
+	s.record.notes = s.plan.Notes(s.reply)
+	var over, near, crossed bool
+	for _, n := range s.record.notes {
+		over, near, crossed = over || n.Over, near || n.Percent > 0, crossed || n.Crossed
+	}
+	if over {
+		fx.count("emmer.shadow_denied")
+	}
+	if near {
+		fx.count("emmer.near_limit")
+	}
+	if crossed {
+		fx.count("emmer.warn_crossed")
+	}
+}
+
 // json is one flat JSON object of strings and integers: the README lists the names. Amounts of money are in nano-units.
 func (r *record) json(s *Stream) []byte {
 	w := flat{b: make([]byte, 0, 512)}

@@ -357,24 +357,6 @@ func (s *Stream) onStore(e *Event, fx *effects) {
 	}
 }
 
-// note counts what the operator should know of an admitted call.
-func (s *Stream) note(fx *effects) {
-	s.record.notes = s.plan.Notes(s.reply)
-	var over, near, crossed bool
-	for _, n := range s.record.notes {
-		over, near, crossed = over || n.Over, near || n.Percent > 0, crossed || n.Crossed
-	}
-	if over {
-		fx.count("emmer.shadow_denied")
-	}
-	if near {
-		fx.count("emmer.near_limit")
-	}
-	if crossed {
-		fx.count("emmer.warn_crossed")
-	}
-}
-
 // deny refuses by a store's answer.
 func (s *Stream) deny(got bucket.ReserveReply, fx *effects) {
 	if got.Outcome == bucket.Killed && got.By >= 0 && got.By < len(s.plan.Kills) {
