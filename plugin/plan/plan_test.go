@@ -421,13 +421,16 @@ func FuzzBuild(f *testing.F) {
 		f.Add([]byte(s), "k", int64(now/1000))
 	}
 	c := compiled(f, "identity", identities, "targets", `{"east": {"models": {"m-1": {"name": "z"}}}, "west": {}}`, "unknown_model", `{"use": "m-3"}`,
-		"limits", strings.TrimSuffix(oneOfEach, "]")+`, {"name": "k", "by": ["key", "model"], "count": "tokens", "max": 5000, "window": {"calendar": "week", "timezone": "Asia/Tokyo"}}]`)
+		"limits", strings.TrimSuffix(oneOfEach, "]")+`, {"name": "k", "by": ["key", "model"], "count": "tokens", "max": 5000, "window": {"calendar": "week", "timezone": "Asia/Tokyo"}},
+			{"name": "r", "by": ["key"], "count": "output_tokens", "max": {"jwt": ["payload", "limit"], "default": 5000}, "window": {"rolling": "7s"}},
+			{"name": "p", "by": ["key"], "count": "concurrency", "max": {"tier": {"jwt": ["payload", "limit"]}, "a": 1, "default": 2}, "mode": "shadow"},
+			{"name": "b", "by": ["key"], "count": "tokens", "burn": {"above": "1/m", "for": "30m", "then": "kill"}}]`)
 	f.Fuzz(func(t *testing.T, body []byte, key string, seconds int64) {
 		at := bucket.Millis(seconds%(1<<32)) * 1000
 		if at < 0 {
 			at = -at
 		}
-		p, refusal := Build(c, dialect.OpenAIChat, Caller{Values: []string{key, ""}}, body, at+1)
+		p, refusal := Build(c, dialect.OpenAIChat, Caller{Values: []string{key, ""}, Claims: []Claim{{Value: key, OK: true}}}, body, at+1)
 		if p == nil {
 			t.Fatal("no plan")
 		}
