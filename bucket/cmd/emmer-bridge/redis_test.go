@@ -1,15 +1,18 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
+	"io"
 	"math/big"
 	"net"
 	"os"
@@ -118,7 +121,28 @@ func TestRedisUserIsEnough(t *testing.T) {
 	}
 }
 
-// exchange reserves, renews, settles and looks, on a bucket and on a window, as the filter does.
+// TestRedisUserKeepsTheContract holds Redis to the whole contract of package bucket, every kind of limit, as
+// the user of the README. Only the namespace is another one for each case.
+func TestRedisUserKeepsTheContract(t *testing.T) {
+	r := buckettest.StartServer(t)
+	admin := r.Client()
+	buckettest.Run(t, func(t *testing.T) buckettest.Store {
+		c := redis.NewClient(&redis.Options{Addr: r.Addr(), Username: "emmer", Password: "password", Protocol: 2, DisableIdentity: true, PoolSize: 8, MaxRetries: -1})
+		t.Cleanup(func() { _ = c.Close() })
+		s := buckettest.NewRedis(t, c)
+		line := strings.Replace(blocks(t, "acl")[0], " ~emmer:", " ~"+s.Layout.Namespace+":", 1)
+		var command []any
+		for _, word := range strings.Fields(line) {
+			command = append(command, word)
+		}
+		if err := admin.Do(context.Background(), command...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	})
+}
+
+// exchange reserves, renews, extends, settles and looks, on a bucket and on a window, as the filter does.
 func exchange(t *testing.T, p *program) {
 	t.Helper()
 	l := script.Layout{Namespace: "emmer", Tag: "g"}
@@ -139,6 +163,11 @@ func exchange(t *testing.T, p *program) {
 	c, err = l.Renew(bucket.RenewRequest{ID: "id", Lease: 2 * lease, Keep: keep, Cell: cell, Items: items}, "n2")
 	if v, err := script.DecodeRenew(c, p.run(c, err)); err != nil || v.Outcome != bucket.Renewed {
 		t.Errorf("renew: %+v %v", v, err)
+	}
+	items[0].Amount, items[1].Amount = 150, 150
+	c, err = l.Extend(bucket.ExtendRequest{ID: "id", Lease: 2 * lease, Keep: keep, Cell: cell, Items: items}, "n5")
+	if v, err := script.DecodeExtend(c, p.run(c, err)); err != nil || v.Outcome != bucket.Extended {
+		t.Errorf("extend: %+v %v", v, err)
 	}
 	items[0].Amount, items[1].Amount = 0, 40
 	c, err = l.Settle(bucket.SettleRequest{ID: "id", Deadline: reserved.Deadline, Lease: lease, Keep: keep, Cell: cell, Items: items}, "n3")
@@ -224,8 +253,100 @@ func TestTLSToRedis(t *testing.T) {
 		_, body := cluster.ask("POST", "/", "one", `["EVAL","return redis.call('SET',KEYS[1],1)","1","k"]`)
 		return body == `{"result":"OK"}`
 	})
+	oldest := func(version uint16) string {
+		l := listenTLS(t, cert, key, version)
+		p := start(t, nil, "-redis", l, "-timeout", "2s", "-tls", "-tls-ca", cert)
+		_, body := p.ask("POST", "/", "one", `["PING"]`)
+		return body
+	}
+	if body := oldest(tls.VersionTLS12); body != `{"result":"PONG"}` {
+		t.Errorf("TLS 1.2: %s", body)
+	}
+	if body := oldest(tls.VersionTLS11); !strings.HasPrefix(body, `{"error":"NOLINK `) {
+		t.Errorf("TLS 1.1: %s", body)
+	}
 	misnamed := start(t, nil, append(args, "-tls-ca", cert, "-tls-cert", cert, "-tls-key", key, "-tls-server-name", "elsewhere")...)
 	misnamed.want("POST", "/", "one", `["PING"]`, 503, `{"error":"NOLINK `)
+}
+
+// listenTLS answers PONG to everything, in a version of TLS and in none above it.
+func listenTLS(t *testing.T, cert, key string, version uint16) (addr string) {
+	t.Helper()
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: version, MaxVersion: version})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer func() { _ = c.Close() }()
+				for lines := bufio.NewReader(c); ; {
+					line, err := lines.ReadString('\n')
+					if err != nil {
+						return
+					}
+					switch strings.ToLower(strings.TrimSpace(line)) {
+					case "hello":
+						_, _ = io.WriteString(c, "-ERR unknown command 'hello'\r\n")
+					case "ping":
+						_, _ = io.WriteString(c, "+PONG\r\n")
+					}
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// TestTLSToRedisAndItsSentinel: nothing of a watched pair listens in clear text, but for what the test
+// itself needs, and the bridge finds the master and its successor.
+func TestTLSToRedisAndItsSentinel(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	writeCertificate(t, cert, key)
+	secure := []string{"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-replication", "yes"}
+	port := freePort(t)
+	master := buckettest.StartServer(t, append(secure, "--tls-port", port)...)
+	replica := buckettest.StartServer(t, append(secure, "--tls-port", freePort(t), "--replicaof", "127.0.0.1 "+port)...)
+	eventually(t, "replica follows", func() bool {
+		v, err := replica.Client().Info(ctx, "replication").Result()
+		return err == nil && strings.Contains(v, "master_link_status:up")
+	})
+	own := freePort(t)
+	authority, err := authorities(cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sentinel, addr := startSentinel(t, "127.0.0.1", port, &tls.Config{RootCAs: authority, Certificates: []tls.Certificate{pair}},
+		"port 0", "tls-port "+own, "tls-cert-file "+cert, "tls-key-file "+key, "tls-ca-cert-file "+cert, "tls-replication yes")
+	eventually(t, "sentinel knows the replica", func() bool {
+		v, err := sentinel.Replicas(ctx, "main").Result()
+		return err == nil && len(v) == 1
+	})
+	p := start(t, nil, "-redis", addr, "-sentinel", "main", "-timeout", "500ms", "-tls", "-tls-ca", cert, "-tls-cert", cert, "-tls-key", key)
+	set := func() string {
+		_, body := p.ask("POST", "/", "one", `["EVAL","return redis.call('SET',KEYS[1],1)","1","k"]`)
+		return body
+	}
+	if body := set(); body != `{"result":"OK"}` {
+		t.Fatal(body)
+	}
+	master.Kill()
+	eventually(t, "served by the promoted replica", func() bool { return set() == `{"result":"OK"}` })
 }
 
 func writeCertificate(t *testing.T, cert, key string) {
@@ -266,7 +387,7 @@ func TestRedisSentinelUserIsEnough(t *testing.T) {
 		v, err := replica.Client().Info(ctx, "replication").Result()
 		return err == nil && strings.Contains(v, "master_link_status:up")
 	})
-	sentinel, addr := startSentinel(t, host, port)
+	sentinel, addr := startSentinel(t, host, port, nil)
 	eventually(t, "sentinel knows the replica", func() bool {
 		v, err := sentinel.Replicas(ctx, "main").Result()
 		return err == nil && len(v) == 1
@@ -302,16 +423,20 @@ func TestRedisSentinelUserIsEnough(t *testing.T) {
 	}
 }
 
-func startSentinel(t *testing.T, host, port string) (*redis.SentinelClient, string) {
+// startSentinel starts a Sentinel, in clear text unless settings say otherwise.
+func startSentinel(t *testing.T, host, port string, secure *tls.Config, settings ...string) (*redis.SentinelClient, string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	own := freePort(t)
+	if len(settings) == 0 {
+		settings = []string{"port " + own}
 	}
-	_, own, _ := net.SplitHostPort(l.Addr().String())
-	_ = l.Close()
+	for _, s := range settings {
+		if p, ok := strings.CutPrefix(s, "tls-port "); ok {
+			own = p
+		}
+	}
 	file := filepath.Join(t.TempDir(), "sentinel.conf")
-	conf := "port " + own + "\nbind 127.0.0.1\nsentinel monitor main " + host + " " + port + " 1\n" +
+	conf := strings.Join(settings, "\n") + "\nbind 127.0.0.1\nsentinel monitor main " + host + " " + port + " 1\n" +
 		"sentinel down-after-milliseconds main 300\nsentinel failover-timeout main 3000\n"
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
@@ -324,7 +449,7 @@ func startSentinel(t *testing.T, host, port string) (*redis.SentinelClient, stri
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	c := redis.NewSentinelClient(&redis.Options{Addr: "127.0.0.1:" + own})
+	c := redis.NewSentinelClient(&redis.Options{Addr: "127.0.0.1:" + own, TLSConfig: secure})
 	t.Cleanup(func() { _ = c.Close() })
 	eventually(t, "sentinel serves", func() bool { return c.Ping(t.Context()).Err() == nil })
 	return c, "127.0.0.1:" + own
