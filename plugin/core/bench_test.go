@@ -47,7 +47,10 @@ func BenchmarkExchange(b *testing.B) {
 		if s.State() != Deciding {
 			b.Fatal(s.State(), s.record)
 		}
-		apply(s.Step(Event{Kind: StoreReply, Now: at, Status: "200", Body: []byte(`{"result":[1,5000,65000,0,0,1000000,1000000,1000000,1000000,"` + s.call.Nonce + `"]}`)}))
+		apply(s.Step(Event{Kind: StoreReply, Now: at, Status: "200", Body: []byte(`{"result":[1,5000,65000,0,0,1000000,1000000,1000000,1000000,2000000,2000000,2000000,2000000,0,"` + s.parts[0].call.Nonce + `"]}`)}))
+		if s.State() != Forwarded {
+			b.Fatal(s.State(), s.record)
+		}
 		apply(s.Step(Event{Kind: ResponseHeaders, Now: at, Response: dialect.ResponseHead{Status: 200, ContentType: "application/json"}}))
 		apply(s.Step(Event{Kind: ResponseBody, Now: at, Body: answer, End: true}))
 		sent := w.Step(Event{Kind: Flush, Now: at})

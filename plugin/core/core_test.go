@@ -80,8 +80,8 @@ func reply(t *testing.T, s *Stream, outcome bucket.Outcome) Event {
 			v = append(v, numbers(0)...) // and no override is a bad one
 		}
 	}
-	v = append(v, script.Value{Text: s.call.Nonce})
-	if _, err := script.DecodeReserve(s.call, v); err != nil {
+	v = append(v, script.Value{Text: s.parts[0].call.Nonce})
+	if _, err := script.DecodeReserve(s.parts[0].call, v); err != nil {
 		t.Fatalf("the test's reply is not one: %v", err)
 	}
 	return storeReply(1002, 0, v)

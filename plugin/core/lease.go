@@ -1,10 +1,14 @@
 package core
 
-import "github.com/emmer-proxy/emmer/bucket"
+import (
+	"github.com/emmer-proxy/emmer/bucket"
+	"github.com/emmer-proxy/emmer/bucket/script"
+)
 
-// lease is a granted reservation whose exchange still runs.
+// lease is a granted reservation in one shard whose exchange still runs.
 type lease struct {
 	id           string
+	layout       script.Layout
 	cluster      string
 	items        []bucket.Item
 	at           bucket.Millis // when to renew
@@ -16,16 +20,23 @@ type lease struct {
 // granted or renewed later is due later. It is linked, so that an exchange that ends soon, as most
 // do, leaves nothing behind.
 type leases struct {
-	byID        map[string]*lease
+	byID        map[leaseID]*lease
 	first, last *lease
 }
 
+// leaseID names a lease: a reservation has the same id in each shard that it touches.
+type leaseID struct{ id, tag string }
+
+func leaseOf(j *Job) leaseID { return leaseID{j.ID, j.layout.Tag} }
+
+func (l *lease) name() leaseID { return leaseID{l.id, l.layout.Tag} }
+
 func (l *leases) put(j *Job, at bucket.Millis) {
 	if l.byID == nil {
-		l.byID = map[string]*lease{}
+		l.byID = map[leaseID]*lease{}
 	}
-	one := &lease{id: j.ID, cluster: j.Cluster, items: j.Items, at: at}
-	l.byID[j.ID] = one
+	one := &lease{id: j.ID, layout: j.layout, cluster: j.Cluster, items: j.Items, at: at}
+	l.byID[leaseOf(j)] = one
 	l.link(one)
 }
 
@@ -63,7 +74,7 @@ func (l *leases) unlink(one *lease) {
 }
 
 // drop forgets a lease.
-func (l *leases) drop(id string) {
+func (l *leases) drop(id leaseID) {
 	if one := l.byID[id]; one != nil {
 		one.over, one.items = true, nil
 		delete(l.byID, id)

@@ -37,7 +37,7 @@ func TestLeasesAgreeWithAPlainList(t *testing.T) {
 			case 2:
 				if len(list) > 0 {
 					i := r.IntN(len(list))
-					l.drop(list[i].id)
+					l.drop(leaseID{id: list[i].id})
 					list = slices.Delete(list, i, i+1)
 				}
 			case 3:
@@ -63,7 +63,7 @@ func TestLeasesAgreeWithAPlainList(t *testing.T) {
 			}
 		}
 		for _, p := range list {
-			l.drop(p.id)
+			l.drop(leaseID{id: p.id})
 		}
 		if l.first != nil || l.last != nil || len(l.byID) > 0 {
 			t.Errorf("seed %d: something is left", seed)

@@ -2,17 +2,19 @@ package core
 
 import (
 	"github.com/emmer-proxy/emmer/bucket"
+	"github.com/emmer-proxy/emmer/bucket/script"
 	"github.com/emmer-proxy/emmer/plugin/plan"
 )
 
-// Job is a settlement to be booked, or a granted reservation to be kept alive.
+// Job is a settlement to be booked, or a granted reservation to be kept alive, in one shard.
 type Job struct {
 	ID       string
 	Cluster  string
 	Items    []bucket.Item
 	Deadline bucket.Millis // of the lease, by the store's clock; 0 = unknown
 
-	lesson    plan.Lesson // what the call taught, if learns
+	layout    script.Layout // of the shard
+	lesson    plan.Lesson   // what the call taught, if learns
 	learns    bool
 	keys      []string      // of the reserve, which the settlement names again
 	since, at bucket.Millis // when it was put in, when it is due

@@ -91,12 +91,12 @@ func (s *Stream) onDone(e *Event, fx *effects) {
 // cancel gives back a reservation whose call never went upstream. It is also right where the
 // reserve's outcome is unknown: the id is then closed for a reserve that arrives later.
 func (s *Stream) cancel(now bucket.Millis, fx *effects) {
-	if s.settled || !s.reserved {
+	if s.settled || !s.held() {
 		return
 	}
 	s.settled = true
 	s.record.settled = "cancelled"
-	s.enqueue(now, &Job{Items: s.plan.Nothing()}, fx)
+	s.settleAll(now, s.plan.Nothing(), plan.Lesson{}, false, fx)
 }
 
 // settle books what the call truly used, once.
@@ -110,16 +110,17 @@ func (s *Stream) settle(now bucket.Millis, whole bool, fx *effects) {
 	if how == "estimate" {
 		fx.count("emmer.estimated")
 	}
-	if !s.reserved {
+	if !s.held() {
 		return // no limit applied
 	}
 	items := s.plan.Actual(usage)
 	s.record.actual = items
-	j := &Job{Items: items}
+	var lesson plan.Lesson
+	learns := false
 	if how == "usage" {
-		j.lesson, j.learns = s.plan.Lesson(usage)
+		lesson, learns = s.plan.Lesson(usage)
 	}
-	s.enqueue(now, j, fx)
+	s.settleAll(now, items, lesson, learns, fx)
 }
 
 // truth is the usage to book: the provider's figure if it gave one, nothing for an error without
@@ -145,10 +146,4 @@ func (s *Stream) truth(whole bool) (dialect.Usage, string) {
 		return s.plan.Estimate(s.plan.Output), "estimate"
 	}
 	return s.plan.Estimate(seen), "estimate"
-}
-
-func (s *Stream) enqueue(now bucket.Millis, j *Job, fx *effects) {
-	j.ID, j.Cluster, j.Deadline, j.keys = s.id, s.cluster, s.reply.Deadline, s.call.Keys
-	s.job = j
-	fx.tell(Event{Kind: Settle, Now: now, Job: j})
 }

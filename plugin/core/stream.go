@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"github.com/emmer-proxy/emmer/bucket"
-	"github.com/emmer-proxy/emmer/bucket/script"
-	"github.com/emmer-proxy/emmer/plugin/callout"
 	"github.com/emmer-proxy/emmer/plugin/config"
 	"github.com/emmer-proxy/emmer/plugin/dialect"
 	"github.com/emmer-proxy/emmer/plugin/plan"
@@ -51,20 +49,19 @@ type Stream struct {
 	cluster string
 	plan    *plan.Plan
 
-	call     script.Call
+	parts    []part        // of the reservation, one for each shard of the store
+	alone    [1]part       // where there is one, as mostly
 	askedAt  bucket.Millis // when the body was whole
 	waited   bucket.Millis // from then to the decision
 	deadline bucket.Millis // of the calls for one decision
-	full     bool          // the script's whole text was sent
-	asking   bool          // an answer of the store is awaited
-	reserved bool          // the store holds, or may hold, a reservation of ours
-	leased   bool          // the Worker keeps it alive
+	leased   bool          // all of it is held, and the Worker keeps it alive
 	reply    bucket.ReserveReply
 
 	meter   dialect.Meter
 	output  *plan.Output
 	settled bool
-	job     *Job // the settlement, once it was told
+	jobs    []*Job // the settlements, once they were told
+	only    [1]*Job
 	record  record
 }
 
@@ -265,27 +262,17 @@ func (s *Stream) decide(body []byte, now bucket.Millis, fx *effects) {
 		s.grant(true, fx)
 		return
 	}
-	s.askedAt, s.deadline = now, now+c.Store.Timeout
-	call, err := s.w.layout.Reserve(bucket.ReserveRequest{
-		ID: s.id, Lease: c.Lease.For, Keep: c.Lease.Keep, Cell: c.Lease.Cell, Kills: flagFields(p.Kills), Items: p.Items,
-	}, "r."+s.id)
-	if err != nil {
-		s.broken(callout.Reply{Class: callout.Misconfigured, Error: err.Error()}, true, fx)
+	if !s.reserve(now, fx) {
+		s.conclude(true, fx)
 		return
 	}
-	s.call, s.state = call, Deciding
-	s.ask(false, c.Store.Timeout, fx)
+	s.state = Deciding
 	// Where the gate holds the headers and nothing is left to edit, the body is handed over to it:
 	// one resume instead of two. A gate that was not reached yet may not exist on this chain.
 	if !(s.gateHeld && !s.edit) {
 		s.kept = true
 		fx.hold()
 	}
-}
-
-func (s *Stream) ask(full bool, timeout bucket.Millis, fx *effects) {
-	s.asking, s.reserved = true, true
-	fx.call(StoreCall{Cluster: s.cluster, Request: s.w.store.Script(s.call, full), Timeout: timeout})
 }
 
 func (s *Stream) onGateHeaders(fx *effects) {
@@ -300,73 +287,6 @@ func (s *Stream) onGateHeaders(fx *effects) {
 	}
 }
 
-func (s *Stream) onStore(e *Event, fx *effects) {
-	if !s.asking {
-		return
-	}
-	s.asking = false
-	var reply callout.Reply
-	s.waited = max(0, e.Now-s.askedAt)
-	if e.Kind == StoreReply {
-		reply = callout.Read(e.Status, e.Body)
-	} else {
-		reply = callout.Reply{Class: callout.Unsent, Error: "the host did not send the call to cluster " + s.cluster + ": it is unknown, has no healthy host or is full"}
-		s.reserved = s.full // after NOSCRIPT nothing was done either, but a cancel costs little
-	}
-	if reply.Class == callout.NoScript && !s.full && s.state == Deciding {
-		if left := s.deadline - e.Now; left > 0 {
-			s.full = true
-			fx.count("emmer.script_loaded")
-			s.ask(true, left, fx)
-			return
-		}
-	}
-	if reply.Class == callout.NoScript {
-		reply.Class = callout.Unavailable
-	}
-	if s.state != Deciding {
-		// The exchange went on without us; give back what may have been taken.
-		s.cancel(e.Now, fx)
-		return
-	}
-	if reply.Class != callout.OK {
-		s.broken(reply, false, fx)
-		return
-	}
-	got, err := script.DecodeReserve(s.call, reply.Values)
-	if err != nil {
-		s.broken(callout.Reply{Class: callout.Unavailable, Error: err.Error()}, false, fx)
-		return
-	}
-	s.reply = got
-	if got.BadOverride > 0 {
-		fx.count("emmer.bad_override")
-	}
-	switch got.Outcome {
-	case bucket.Granted, bucket.Replayed:
-		s.record.decision = plan.Granted
-		s.leased = true
-		s.note(fx)
-		fx.tell(Event{Kind: LeaseTaken, Now: e.Now, Job: &Job{ID: s.id, Cluster: s.cluster, Items: s.plan.Items}})
-		s.grant(false, fx)
-	case bucket.Settled:
-		s.broken(callout.Reply{Class: callout.Unavailable, Error: "the reservation was cancelled before it was made"}, false, fx)
-	default:
-		s.reserved = false
-		s.deny(got, fx)
-	}
-}
-
-// deny refuses by a store's answer.
-func (s *Stream) deny(got bucket.ReserveReply, fx *effects) {
-	if got.Outcome == bucket.Killed && got.By >= 0 && got.By < len(s.plan.Kills) {
-		if f, ok := parseFlag(script.FieldOf(s.plan.Kills[got.By]), got.Reason); ok {
-			fx.tell(Event{Kind: KillSeen, Flag: f})
-		}
-	}
-	s.refuse(s.plan.Deny(s.w.config, got), fx)
-}
-
 // refuseKilled refuses by this worker's own table of kill flags, without asking the store.
 func (s *Stream) refuseKilled(names []string, now bucket.Millis, fx *effects) bool {
 	f, ok := s.w.kills.find(names, now)
@@ -376,24 +296,6 @@ func (s *Stream) refuseKilled(names []string, now bucket.Millis, fx *effects) bo
 	fx.count("emmer.killed_locally")
 	s.refuse(plan.KilledLocally(f.Field, f.Value), fx)
 	return true
-}
-
-// broken applies the failure policy: the store gave no usable answer.
-func (s *Stream) broken(r callout.Reply, inCallback bool, fx *effects) {
-	fx.count("emmer.store_" + r.Class.String())
-	now := s.askedAt + s.waited
-	fx.tell(Event{Kind: StoreFault, Now: now, Cluster: s.cluster, Class: r.Class, Text: r.Error})
-	if s.plan.Failure == config.FailOpen {
-		// Failure policy open: the call passes and is booked under its id when the store is back.
-		s.record.decision = "passed_open"
-		fx.count("emmer.passed_open")
-		s.reserved = true
-		s.grant(inCallback, fx)
-		return
-	}
-	// Failure policy closed: nothing passes unreserved.
-	s.cancel(now, fx)
-	s.refuse(plan.StoreUnavailable(), fx)
 }
 
 // grant lets the request go. inCallback: the request's own callback is running, so that returning
@@ -459,17 +361,15 @@ func (s *Stream) refuse(d plan.Denial, fx *effects) {
 // onRecovered answers after a fault of the filter was caught: no stream stays parked.
 func (s *Stream) onRecovered(e *Event, fx *effects) {
 	fx.count("emmer.recovered")
-	if s.job != nil {
+	for _, j := range s.jobs {
 		// What the faulty step asked for may be lost, and the settlement with it: the lease would be
 		// renewed for ever. Told twice it is booked once.
-		again := *s.job
+		again := *j
 		fx.tell(Event{Kind: Settle, Now: e.Now, Job: &again})
 	}
 	switch s.state {
 	case Fresh, Reading, Deciding:
-		if s.asking || s.reserved {
-			s.cancel(e.Now, fx)
-		}
+		s.cancel(e.Now, fx)
 		s.refuse(plan.Refuse(nil, plan.Internal()), fx)
 	case Forwarded:
 		// It may be on its way or still parked: answer, and book the prompt as if it was sent.

@@ -82,7 +82,7 @@ func TestEveryPairOfStateAndEvent(t *testing.T) {
 			{Kind: Recovered, Now: 1250},
 			{Kind: StreamDone, Now: 1300},
 		}
-		if s.plan != nil && s.call.Script != nil {
+		if s.plan != nil && len(s.parts) > 0 {
 			list = append(list, reply(t, s, bucket.Granted), reply(t, s, bucket.Denied), reply(t, s, bucket.Killed), reply(t, s, bucket.NeverFits), reply(t, s, bucket.Settled))
 		}
 		return list
@@ -195,12 +195,12 @@ func TestRandomEventsKeepThePromises(t *testing.T) {
 			case 5:
 				e = Event{Kind: GateHeaders, Now: 1001}
 			case 6:
-				if s.call.Script == nil {
+				if len(s.parts) == 0 {
 					continue
 				}
 				outcome := bucket.Outcome(1 + r.Intn(6))
 				e = reply(t, s, outcome)
-				granted = granted || s.State() == Deciding && s.asking && outcome <= bucket.Replayed
+				granted = granted || s.State() == Deciding && s.awaiting() && outcome <= bucket.Replayed
 			case 7:
 				e = storeFails(1002, 0, callout.Class(1+r.Intn(5)))
 			case 8:

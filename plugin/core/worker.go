@@ -108,7 +108,7 @@ func (w *Worker) Step(event Event) []Effect {
 	w.now = e.Now
 	switch e.Kind {
 	case Settle:
-		w.leases.drop(e.Job.ID)
+		w.leases.drop(leaseOf(e.Job))
 		if e.Job.learns {
 			w.memory.Learn(e.Job.lesson)
 		}
@@ -182,7 +182,7 @@ func (w *Worker) send(now bucket.Millis, fx *effects) {
 			if j == nil {
 				break
 			}
-			one, err := w.layout.SettleAt(j.keys, bucket.SettleRequest{
+			one, err := j.layout.SettleAt(j.keys, bucket.SettleRequest{
 				ID: j.ID, Deadline: j.Deadline, Lease: w.config.Lease.For, Keep: w.config.Lease.Keep, Cell: w.config.Lease.Cell,
 				Items: plan.Fresh(w.config, j.Items, now),
 			}, "s."+j.ID)
@@ -240,13 +240,13 @@ func (w *Worker) renew(now bucket.Millis, fx *effects) {
 		if l == nil {
 			return
 		}
-		c, err := w.layout.Renew(bucket.RenewRequest{
+		c, err := l.layout.Renew(bucket.RenewRequest{
 			ID: l.id, Lease: w.config.Lease.For, Keep: w.config.Lease.Keep, Cell: w.config.Lease.Cell,
 			Items: plan.Fresh(w.config, l.items, now),
 		}, "n."+l.id)
 		if err != nil {
 			fx.log("renew " + l.id + ": " + err.Error())
-			w.leases.drop(l.id)
+			w.leases.drop(l.name())
 			continue
 		}
 		w.call(call{lease: l, sent: []script.Call{c}}, l.cluster, w.store.Script(c, false), fx)
@@ -370,7 +370,7 @@ func (w *Worker) onRenewed(c call, r callout.Reply, now bucket.Millis, fx *effec
 		fx.count("emmer.renewed_late")
 	default:
 		fx.count("emmer.renew_lost")
-		w.leases.drop(c.lease.id)
+		w.leases.drop(c.lease.name())
 	}
 }
 

@@ -24,7 +24,7 @@ func done(nonce string, n ...int64) []script.Value {
 }
 
 func job(w *Worker, id string) *Job {
-	return &Job{ID: id, Items: []bucket.Item{{Limit: bucket.Limit{Name: "tpm", Kind: bucket.TokenBucket, Rate: 1, Per: 1, Burst: 10}, Amount: 3}}}
+	return &Job{ID: id, layout: w.layout, Items: []bucket.Item{{Limit: bucket.Limit{Name: "tpm", Kind: bucket.TokenBucket, Rate: 1, Per: 1, Burst: 10}, Amount: 3}}}
 }
 
 func TestASettlementIsRepeatedUntilTheStoreConfirmsIt(t *testing.T) {

@@ -77,8 +77,8 @@ func TestFailureOfShadows(t *testing.T) {
 		`[{"name": "s", "count": "tokens", "max": 9, "window": {"calendar": "day"}, "mode": "shadow", "failure": "open"},
 			{"name": "a", "count": "requests", "max": 9, "window": {"calendar": "day"}}]`: config.FailClosed,
 	} {
-		if p := build(t, compiled(t, "limits", limits), nil, `{"model": "m-1", `+hello+`}`); p.Failure != want {
-			t.Errorf("%s: %v", limits, p.Failure)
+		if p := build(t, compiled(t, "limits", limits), nil, `{"model": "m-1", `+hello+`}`); len(p.Parts) != 1 || p.Parts[0].Failure != want {
+			t.Errorf("%s: %v", limits, p.Parts)
 		}
 	}
 }

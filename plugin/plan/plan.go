@@ -7,7 +7,8 @@
 //   - asks Identify who calls, from the head; a refusal is sent as it is,
 //   - may look up HeadKills in flags that it knows of, before it reads a body,
 //   - calls Build with the whole body; a refusal is sent by way of Refuse,
-//   - reserves Items in their order with Kills, and sends what Deny or Headers say,
+//   - reserves what each of Parts has of Items, in its order, with Kills, and sends what Deny or
+//     Headers say of the answers' Merge,
 //   - forwards Edited(body) to Target,
 //   - settles once with Actual of the provider's usage, or of Estimate where there was none, or
 //     with Nothing for a call that cost nothing.
@@ -47,8 +48,9 @@ type Plan struct {
 	Ignored []string        // limits whose claim says no maximum, so that their default holds
 	Kills   []string        // flags that stop the call, as "scope:id"
 	Edits   []Edit          // in ascending order, apart from each other
-	Failure config.Failure  // closed if one of Limits is
+	Parts   []Part          // Items by shard; none without Items
 
+	whole    [1]Part
 	currency config.Currency
 	exact    int    // bytes of a text that may be counted exactly
 	class    string // whose estimates are corrected together
@@ -89,7 +91,7 @@ func (t *Memory) bounds(l *config.Limit, now bucket.Millis) [4]bucket.Millis {
 
 // Build is the function Build, with what is remembered.
 func (t *Memory) Build(c *config.Compiled, d dialect.Dialect, who Caller, body []byte, now bucket.Millis) (*Plan, *dialect.Refusal) {
-	p := &Plan{Dialect: d, Caller: who, Never: -1, Failure: c.Failure, currency: c.Currency, exact: c.Body.CountExact}
+	p := &Plan{Dialect: d, Caller: who, Never: -1, currency: c.Currency, exact: c.Body.CountExact}
 	var sink dialect.Sink
 	if t.prompt.encoding != nil {
 		t.prompt.begin(p.exact)

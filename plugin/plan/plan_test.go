@@ -301,10 +301,13 @@ func TestFailurePolicy(t *testing.T) {
 		c     *config.Compiled
 		model string
 		want  config.Failure
-	}{{c, "m-1", config.FailClosed}, {c, "m-2", config.FailOpen}, {c, "m-3", config.FailOpen}, {d, "m-1", config.FailOpen}, {d, "m-2", config.FailClosed}} {
-		if p := build(t, x.c, nil, `{"model": "`+x.model+`", `+hello+`}`); p.Failure != x.want {
-			t.Errorf("%s: %v, want %v", x.model, p.Failure, x.want)
+	}{{c, "m-1", config.FailClosed}, {c, "m-2", config.FailOpen}, {d, "m-1", config.FailOpen}} {
+		if p := build(t, x.c, nil, `{"model": "`+x.model+`", `+hello+`}`); len(p.Parts) != 1 || p.Parts[0].Failure != x.want {
+			t.Errorf("%s: %v, want %v", x.model, p.Parts, x.want)
 		}
+	}
+	if p := build(t, c, nil, `{"model": "m-3", `+hello+`}`); len(p.Parts) != 0 {
+		t.Errorf("a call without limits asks the store for %v", p.Parts)
 	}
 }
 

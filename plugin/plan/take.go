@@ -9,14 +9,17 @@ import (
 // take lists the limits that the call meets and what it needs of each.
 func (p *Plan) take(c *config.Compiled, t *Memory, now bucket.Millis) *dialect.Refusal {
 	worst := dialect.Usage{Input: p.Input, Output: p.Output}
-	met, open := false, true
 	p.Limits, p.Items = make([]*config.Limit, 0, len(c.Limits)), make([]bucket.Item, 0, len(c.Limits))
+	p.shards(c)
 	var refusal *dialect.Refusal
 	for _, l := range c.Limits {
 		if !p.meets(l) {
 			continue
 		}
-		met, open = true, open && (l.Failure == config.FailOpen || l.Shadow || l.Kind == bucket.Burn)
+		part := p.part(l)
+		if l.Failure != config.FailOpen && !l.Shadow && l.Kind != bucket.Burn {
+			part.Failure = config.FailClosed
+		}
 		limit := limitOf(l, p.entity(l.By), t, now)
 		if l.Claimed != nil {
 			limit.Max = p.claimed(c, l)
@@ -37,6 +40,7 @@ func (p *Plan) take(c *config.Compiled, t *Memory, now bucket.Millis) *dialect.R
 			continue // nothing that could be counted
 		}
 		item.Amount = amount
+		part.At = append(part.At, len(p.Items))
 		p.Limits, p.Items = append(p.Limits, l), append(p.Items, item)
 		switch {
 		case l.Shadow:
@@ -49,11 +53,8 @@ func (p *Plan) take(c *config.Compiled, t *Memory, now bucket.Millis) *dialect.R
 			refusal = &r
 		}
 	}
-	if met {
-		p.Failure = config.FailClosed
-		if open {
-			p.Failure = config.FailOpen
-		}
+	if len(p.Items) == 0 {
+		p.Parts = nil
 	}
 	return refusal
 }

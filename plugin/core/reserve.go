@@ -1,0 +1,238 @@
+package core
+
+import (
+	"github.com/emmer-proxy/emmer/bucket"
+	"github.com/emmer-proxy/emmer/bucket/script"
+	"github.com/emmer-proxy/emmer/plugin/callout"
+	"github.com/emmer-proxy/emmer/plugin/config"
+	"github.com/emmer-proxy/emmer/plugin/plan"
+)
+
+// part is what a call takes in one shard of the store. All parts are asked at once, under the same id;
+// the call is decided when each has answered, or has failed to.
+type part struct {
+	*plan.Part
+	layout script.Layout
+	call   script.Call
+	state  partState
+	full   bool // the script's whole text was sent
+	reply  bucket.ReserveReply
+}
+
+type partState uint8
+
+const (
+	unsent  partState = iota // the store was not reached: it holds nothing of ours
+	asked                    // an answer is awaited
+	granted                  // the store holds what was asked for
+	refused                  // it holds nothing
+	unknown                  // it may hold what was asked for
+)
+
+// held says that the store holds, or may hold, a reservation of ours.
+func (p *part) held() bool { return p.state == asked || p.state == granted || p.state == unknown }
+
+// broken says that the store gave no usable answer.
+func (p *part) broken() bool { return p.state == unsent || p.state == unknown }
+
+// reserve asks the store. False: nothing was asked, so that the call is decided already.
+func (s *Stream) reserve(now bucket.Millis, fx *effects) bool {
+	c := s.w.config
+	s.askedAt, s.deadline = now, now+c.Store.Timeout
+	if s.parts = s.alone[:]; len(s.plan.Parts) != 1 {
+		s.parts = make([]part, len(s.plan.Parts))
+	}
+	kills := flagFields(s.plan.Kills)
+	for i := range s.parts {
+		p := &s.parts[i]
+		p.Part, p.layout = &s.plan.Parts[i], s.w.layout
+		call, err := p.layout.Reserve(bucket.ReserveRequest{
+			ID: s.id, Lease: c.Lease.For, Keep: c.Lease.Keep, Cell: c.Lease.Cell, Kills: kills, Items: p.Of(s.plan.Items),
+		}, "r."+s.id)
+		if err != nil {
+			s.failed(p, callout.Reply{Class: callout.Misconfigured, Error: err.Error()}, fx)
+			continue
+		}
+		p.call = call
+		s.ask(i, c.Store.Timeout, fx)
+	}
+	return s.awaiting()
+}
+
+func (s *Stream) ask(i int, timeout bucket.Millis, fx *effects) {
+	p := &s.parts[i]
+	p.state = asked
+	fx.call(StoreCall{Tag: uint64(i), Cluster: s.cluster, Request: s.w.store.Script(p.call, p.full), Timeout: timeout})
+}
+
+// awaiting says that an answer of the store is awaited.
+func (s *Stream) awaiting() bool {
+	for i := range s.parts {
+		if s.parts[i].state == asked {
+			return true
+		}
+	}
+	return false
+}
+
+// held says that the store holds, or may hold, something of ours.
+func (s *Stream) held() bool {
+	for i := range s.parts {
+		if s.parts[i].held() {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Stream) onStore(e *Event, fx *effects) {
+	if e.Tag >= uint64(len(s.parts)) || s.parts[e.Tag].state != asked {
+		return
+	}
+	p := &s.parts[e.Tag]
+	s.waited = max(0, e.Now-s.askedAt)
+	reply := callout.Reply{Class: callout.Unsent, Error: "the host did not send the call to cluster " + s.cluster + ": it is unknown, has no healthy host or is full"}
+	if e.Kind == StoreReply {
+		reply = callout.Read(e.Status, e.Body)
+	}
+	if reply.Class == callout.NoScript && !p.full && s.state == Deciding {
+		if left := s.deadline - e.Now; left > 0 {
+			p.full = true
+			fx.count("emmer.script_loaded")
+			s.ask(int(e.Tag), left, fx)
+			return
+		}
+	}
+	if reply.Class == callout.NoScript {
+		reply.Class = callout.Unavailable
+	}
+	p.state = unknown
+	if reply.Class == callout.Unsent && !p.full {
+		p.state = unsent // after NOSCRIPT nothing was done either, but a cancel costs little
+	}
+	if s.state != Deciding {
+		// The exchange went on without us; give back what may have been taken.
+		s.cancel(e.Now, fx)
+		return
+	}
+	s.take(p, reply, fx)
+	if !s.awaiting() {
+		s.conclude(false, fx)
+	}
+}
+
+// take takes in the store's answer to one part.
+func (s *Stream) take(p *part, reply callout.Reply, fx *effects) {
+	if reply.Class != callout.OK {
+		s.failed(p, reply, fx)
+		return
+	}
+	got, err := script.DecodeReserve(p.call, reply.Values)
+	switch {
+	case err != nil:
+		s.failed(p, callout.Reply{Class: callout.Unavailable, Error: err.Error()}, fx)
+		return
+	case got.Outcome == bucket.Settled:
+		s.failed(p, callout.Reply{Class: callout.Unavailable, Error: "the reservation was cancelled before it was made"}, fx)
+		return
+	case got.Outcome == bucket.Granted || got.Outcome == bucket.Replayed:
+		p.state = granted
+	default:
+		p.state = refused
+	}
+	p.reply = got
+	if got.BadOverride > 0 {
+		fx.count("emmer.bad_override")
+	}
+	if got.Outcome == bucket.Killed && got.By >= 0 && got.By < len(s.plan.Kills) {
+		if f, ok := parseFlag(script.FieldOf(s.plan.Kills[got.By]), got.Reason); ok {
+			fx.tell(Event{Kind: KillSeen, Flag: f})
+		}
+	}
+}
+
+// failed tells of a part that gave no usable answer.
+func (s *Stream) failed(p *part, r callout.Reply, fx *effects) {
+	fx.count("emmer.store_" + r.Class.String())
+	fx.tell(Event{Kind: StoreFault, Now: s.askedAt + s.waited, Cluster: s.cluster, Class: r.Class, Text: r.Error})
+}
+
+// conclude decides once no answer is awaited. inCallback: as of grant.
+func (s *Stream) conclude(inCallback bool, fx *effects) {
+	now := s.askedAt + s.waited
+	denied, closed, open := false, false, false
+	for i := range s.parts {
+		p := &s.parts[i]
+		denied = denied || p.state == refused
+		closed = closed || p.broken() && p.Failure == config.FailClosed
+		open = open || p.broken() && p.Failure == config.FailOpen
+	}
+	s.reply = s.merged()
+	switch {
+	case denied:
+		s.cancel(now, fx)
+		s.refuse(s.plan.Deny(s.w.config, s.reply), fx)
+	case closed:
+		// Failure policy closed: nothing passes unreserved.
+		s.cancel(now, fx)
+		s.refuse(plan.StoreUnavailable(), fx)
+	default:
+		s.admit(now, open, fx)
+		s.grant(inCallback, fx)
+	}
+}
+
+// merged is what one store would have answered.
+func (s *Stream) merged() bucket.ReserveReply {
+	if len(s.parts) == 1 {
+		return s.parts[0].reply
+	}
+	replies := make([]bucket.ReserveReply, len(s.parts))
+	for i := range s.parts {
+		replies[i] = s.parts[i].reply
+	}
+	return s.plan.Merge(replies)
+}
+
+// admit keeps alive what was granted. open: a part is broken.
+func (s *Stream) admit(now bucket.Millis, open bool, fx *effects) {
+	s.record.decision = plan.Granted
+	if open {
+		// Failure policy open: the call passes and is booked under its id when the store is back.
+		s.record.decision = "passed_open"
+		fx.count("emmer.passed_open")
+	} else {
+		s.leased = true
+		s.note(fx)
+	}
+	for i := range s.parts {
+		p := &s.parts[i]
+		if p.state == unsent {
+			p.state = unknown // its settlement is to be sent all the same
+		}
+		if p.state == granted {
+			fx.tell(Event{Kind: LeaseTaken, Now: now, Job: s.job(p, p.Of(s.plan.Items))})
+		}
+	}
+}
+
+// job is what the Worker is to know of a part: a lease to renew, or a settlement.
+func (s *Stream) job(p *part, items []bucket.Item) *Job {
+	return &Job{ID: s.id, Cluster: s.cluster, Items: items, Deadline: p.reply.Deadline, layout: p.layout, keys: p.call.Keys}
+}
+
+// settleAll tells the Worker to book what each part that is held has truly used.
+func (s *Stream) settleAll(now bucket.Millis, items []bucket.Item, lesson plan.Lesson, learns bool, fx *effects) {
+	s.jobs = s.only[:0]
+	for i := range s.parts {
+		p := &s.parts[i]
+		if !p.held() {
+			continue
+		}
+		j := s.job(p, p.Of(items))
+		j.lesson, j.learns = lesson, learns
+		learns = false // once a call
+		s.jobs = append(s.jobs, j)
+		fx.tell(Event{Kind: Settle, Now: now, Job: j})
+	}
+}
