@@ -213,6 +213,9 @@ func plus(a, b int64) int64 {
 	return min(max(a+min(max(b, -maxTokens), maxTokens), -maxTokens), maxTokens)
 }
 
+// Bare is Total of a prompt that is no chat, such as a text to embed: nothing goes before an answer.
+func (p *Prompt) Bare() int { return int(max(p.total, 0)) }
+
 // Total is the number of tokens so far, from 0 to 2^53. A text or item that has not ended is not in it.
 func (p *Prompt) Total() int {
 	n := plus(p.total, int64(p.rates.Reply))

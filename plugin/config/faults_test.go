@@ -3,6 +3,8 @@ package config
 import (
 	"strings"
 	"testing"
+
+	"github.com/emmer-proxy/emmer/plugin/dialect"
 )
 
 var faultCases = []struct{ section, text, want string }{
@@ -114,7 +116,7 @@ var faultCases = []struct{ section, text, want string }{
 	{"limits", `[{"name": "a", "count": "tokens", "bucket": {"rate": "1/s", "burst": 9}, "warn": ["0%", "80%", "80%", 95, "101%", "9.5%"]}, {"name": "b", "count": "tokens", "bucket": {"rate": "1/s", "burst": 9}, "warn": []}, {"name": "c", "count": "tokens", "bucket": {"rate": "1/s", "burst": 9}, "warn": "80%"}]`,
 		"limits[0].warn[0]: found \"0%\"; want a whole share from 1% to 100%\nlimits[0].warn[2]: found \"80%\"; want more than the share before it\nlimits[0].warn[3]: found 95; want a whole share from 1% to 100%\nlimits[0].warn[4]: found \"101%\"; want a whole share from 1% to 100%\nlimits[0].warn[5]: found \"9.5%\"; want a whole share from 1% to 100%\nlimits[1].warn: found a list; want a list of at most 10 shares in ascending order, such as [80%, 95%]\nlimits[2].warn: found \"80%\"; want a list of at most 10 shares in ascending order, such as [80%, 95%]"},
 	{"limits", `[{"name": "a", "for": {"org": "other"}, "count": "requests", "max": 1, "window": {"calendar": "day"}}]`, "limits[0].for.org: found \"other\"; want a value that org can have"},
-	{"limits", `[{"name": "a", "for": {"dialect": "openai"}, "count": "requests", "max": 1, "window": {"calendar": "day"}}]`, "limits[0].for.dialect: found \"openai\"; want openai-chat"},
+	{"limits", `[{"name": "a", "for": {"dialect": "openai"}, "count": "requests", "max": 1, "window": {"calendar": "day"}}]`, "limits[0].for.dialect: found \"openai\"; want one of " + strings.Join(dialect.Names(), ", ") + ", or a pattern that fits one"},
 	{"limits", `[{"name": "a", "by": ["team", "org", "org"], "for": {"team": "x", "class": "slower", "model": "m-9*", "target": [], "provider": "a*e", "dialect": 7}, "count": "tokens", "bucket": {"rate": "1/s", "burst": 9}}, {"name": "a", "count": "tokens", "bucket": {"rate": "1/s", "burst": 9}}]`,
 		"limits[0].by[0]: found \"team\"; want one of org, class, target, model, provider, dialect\nlimits[0].by[2]: found \"org\" a second time; want it once\nlimits[0].for.team: found a name that is not known; want one of org, class, target, model, provider, dialect\nlimits[0].for.class: found \"slower\"; want a value that is in one_of of class\nlimits[0].for.model: found \"m-9*\"; want a name or alias under models, or a pattern that fits one\nlimits[0].for.target: found an empty list; want at least one value, or the field left out\nlimits[0].for.provider: found \"a*e\"; want a * only at the end\nlimits[0].for.dialect: found 7; want a string, or a list of strings\nlimits[1].name: found \"a\" a second time; want a name that no other limit has"},
 }

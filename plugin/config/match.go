@@ -143,9 +143,11 @@ func (c *Compiled) values(key Key) (out []spelling, want string) {
 		}
 		return out, "a name or alias under models, or a pattern that fits one"
 	case key.Name == "dialect":
-		name := dialect.OpenAIChat.Name()
-		add(name, name)
-		return out, name
+		names := dialect.Names()
+		for _, name := range names {
+			add(name, name)
+		}
+		return out, "one of " + strings.Join(names, ", ") + ", or a pattern that fits one"
 	case key.Name == "target":
 		for _, t := range c.Targets {
 			add(t.Name, t.Name)

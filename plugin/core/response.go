@@ -130,7 +130,11 @@ func (s *Stream) truth(whole bool) (dialect.Usage, string) {
 		return s.plan.Estimate(0), "estimate"
 	}
 	seen := s.output.Tokens()
-	if u, ok := s.meter.Usage(); ok {
+	switch u, trust := s.meter.Usage(); trust {
+	case dialect.InputUsage:
+		u.Output = max(u.Output, seen)
+		return u, "estimate"
+	case dialect.WholeUsage:
 		if !whole && !s.meter.Finished() && seen > u.Output {
 			// A running figure of a stream that was cut: more was delivered than it says.
 			u.Output = seen

@@ -347,8 +347,8 @@ func (s *Stream) refuse(d plan.Denial, fx *effects) {
 	if dia == nil {
 		dia = dialect.OpenAIChat
 	}
-	contentType, body := dia.Refusal(d.Refusal)
-	headers := append([][2]string{{"content-type", contentType}}, d.Headers...)
+	headers, body := dia.Refusal(d.Refusal)
+	headers = append(headers, d.Headers...)
 	s.record.decision, s.record.limit, s.record.retry = d.Decision(), d.Limit, d.Retry
 	s.record.code, s.record.status = d.Refusal.Code, d.Refusal.HTTPStatus()
 	fx.count("emmer.refused")

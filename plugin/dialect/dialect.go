@@ -14,11 +14,16 @@ type Dialect interface {
 	Name() string
 	// NewScanner reads a request body. Text that a model will be given goes to sink, which may be
 	// nil. maxDepth caps the nesting of the JSON.
-	NewScanner(maxDepth int, sink Sink) Scanner
+	NewScanner(h RequestHead, maxDepth int, sink Sink) Scanner
 	// NewMeter reads a response body. Text that the model produced goes to sink, which may be nil.
 	NewMeter(h ResponseHead, sink Sink) Meter
-	// Refusal is the content type and the body of a refusal in this API's error shape.
-	Refusal(r Refusal) (contentType string, body []byte)
+	// Refusal is a refusal in this API's error shape: its headers, content-type among them, and its body.
+	Refusal(r Refusal) (headers [][2]string, body []byte)
+}
+
+// RequestHead is what the head of a request says of its body.
+type RequestHead struct {
+	ContentType string // with its parameters, such as the boundary of a form
 }
 
 // Span is a range of bytes of a body: [Start, End).
@@ -33,6 +38,38 @@ type Facts struct {
 	MaxOutput    int64 // the larger of the caps asked for; only if HasMaxOutput
 	HasMaxOutput bool
 	N            int64 // answers asked for, at least 1
+
+	ModelInPath Span // where the path names the model; then ModelSpan is empty and the body is not edited for it
+	NoChat      bool // the prompt is texts without the frame of a chat around them
+	NoOutput    bool // the model writes nothing that is billed: embeddings, rerank
+	Free        bool // the provider bills nothing for the call: counting tokens
+	Sealed      bool // the head and the body are signed: neither may be edited
+	Background  bool // the answer comes by another call, and with it the usage
+
+	TokenIDs    int64         // tokens of the prompt that came as numbers, beside its texts
+	Inputs      int64         // texts to embed
+	Documents   int64         // documents to rank
+	Images      int64         // pictures to make
+	AudioMillis bucket.Millis // length of the sound to hear, as far as the body tells
+}
+
+// setModel takes the model that a body names. One in the path wins: it is who is asked.
+func (f *Facts) setModel(k kinds, p []byte, at Span) {
+	if k == kindString && f.ModelInPath == (Span{}) {
+		f.Model, f.ModelSpan = string(unescape(nil, p)), at
+	}
+}
+
+// inPath is what a path says of a call.
+type inPath struct {
+	model  string
+	at     Span
+	stream bool
+	sealed bool
+}
+
+func (c inPath) facts() Facts {
+	return Facts{Model: c.model, ModelInPath: c.at, Stream: c.stream, Sealed: c.sealed}
 }
 
 // Fault is why a request body can't be read: Status 400 or 413, Code a stable snake_case word,
@@ -60,10 +97,31 @@ type ResponseHead struct {
 	ContentEncoding string
 }
 
-// Usage is what a provider reports. Input includes cached input, Output includes reasoning.
+// Usage is what a provider reports. What is said to be part of a figure is included in it.
 type Usage struct {
-	Input, CachedInput, Output bucket.Tokens
+	Input       bucket.Tokens
+	CachedInput bucket.Tokens // part of Input that was read from the provider's cache
+	CacheWrite  bucket.Tokens // part of Input that was written to it, for as long as is usual
+	CacheHour   bucket.Tokens // part of Input that was written to it for an hour
+	AudioInput  bucket.Tokens // part of Input
+	Output      bucket.Tokens
+	Reasoning   bucket.Tokens // part of Output
+	AudioOutput bucket.Tokens // part of Output
+
+	SearchUnits int64         // of reranking
+	Images      int64         // made
+	Searches    int64         // of the web, by the provider's own tool
+	AudioMillis bucket.Millis // heard
 }
+
+// Trust says how far a usage can be trusted.
+type Trust uint8
+
+const (
+	NoUsage    Trust = iota // there is none
+	InputUsage              // what is said of the input is right; more was produced than it says
+	WholeUsage              // it is the truth
+)
 
 // Meter reads one response body in pieces of any size.
 type Meter interface {
@@ -71,8 +129,8 @@ type Meter interface {
 	Write(p []byte)
 	// Close ends the body, whether or not it was whole.
 	Close()
-	// Usage is the provider's figure, if it reported a trustworthy one so far.
-	Usage() (Usage, bool)
+	// Usage is the provider's figure so far.
+	Usage() (Usage, Trust)
 	// Produced says whether any output of the model was seen.
 	Produced() bool
 	// Failed says whether the answer is an error, by status or in-band.

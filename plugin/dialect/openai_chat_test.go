@@ -157,7 +157,7 @@ func TestChatTakesWhatIsOdd(t *testing.T) {
 
 func TestChatDepthIsCapped(t *testing.T) {
 	for _, open := range []string{"[", `{"a":`} {
-		s := OpenAIChat.NewScanner(256, nil)
+		s := OpenAIChat.NewScanner(RequestHead{}, 256, nil)
 		s.Write([]byte(`{"x":`))
 		var fault *Fault
 		for range 100000 {
@@ -169,7 +169,7 @@ func TestChatDepthIsCapped(t *testing.T) {
 		if again := s.Write([]byte("x")); again != fault {
 			t.Fatal("another fault after the first")
 		}
-		if n := cap(s.(*chatScanner).json.stack); n > 512 {
+		if n := cap(s.(*requestScanner).json.stack); n > 512 {
 			t.Fatalf("the stack has room for %d frames", n)
 		}
 	}
@@ -188,7 +188,7 @@ func TestChatDepthIsCapped(t *testing.T) {
 }
 
 func TestChatHoldsNoBody(t *testing.T) {
-	s := OpenAIChat.NewScanner(256, nil)
+	s := OpenAIChat.NewScanner(RequestHead{}, 256, nil)
 	s.Write([]byte(`{"model":"m","messages":[{"content":"`))
 	chunk := bytes.Repeat([]byte(`word \n \u00e9 {[ `), 1000)
 	space := bytes.Repeat([]byte(" "), 16<<10)
@@ -203,7 +203,7 @@ func TestChatHoldsNoBody(t *testing.T) {
 	if f, fault := s.Close(); fault != nil || f.Model != "m" {
 		t.Fatal(f, fault)
 	}
-	if n := cap(s.(*chatScanner).json.held); n > 2*maxHeld {
+	if n := cap(s.(*requestScanner).json.held); n > 2*maxHeld {
 		t.Fatalf("%d bytes held", n)
 	}
 }
@@ -284,7 +284,7 @@ func BenchmarkChatScanner(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			b.ReportAllocs()
 			for b.Loop() {
-				s := OpenAIChat.NewScanner(256, nil)
+				s := OpenAIChat.NewScanner(RequestHead{}, 256, nil)
 				if f := s.Write(body); f != nil {
 					b.Fatal(f)
 				}

@@ -158,7 +158,7 @@ func TestChatKeysOfTools(t *testing.T) {
 }
 
 func TestChatToolsHoldNothing(t *testing.T) {
-	s := OpenAIChat.NewScanner(0, discard{}).(*chatScanner)
+	s := OpenAIChat.NewScanner(RequestHead{}, 0, discard{}).(*requestScanner)
 	s.Write([]byte(`{"tools":[{"function":{"parameters":{"properties":{"x":{"enum":[`))
 	chunk := []byte(`"v\u00e9",` + strings.Repeat(`"value",1,{"a":[]},`, 500))
 	s.Write(chunk)

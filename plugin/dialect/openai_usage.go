@@ -1,36 +1,6 @@
 package dialect
 
-import (
-	"github.com/tidwall/gjson"
-
-	"github.com/emmer-proxy/emmer/bucket"
-)
-
-// usageRecord is what one or more usage records say.
-type usageRecord struct {
-	seen                  bool
-	input, cached, output int64
-}
-
-// maxUsage bounds a figure that can be true: 2^40 tokens.
-const maxUsage = 1 << 40
-
-// merge takes the larger of each figure: records are cumulative, so they repeat and are never
-// added; the first may only mark the place, the last may only carry details.
-func (u *usageRecord) merge(v usageRecord) {
-	u.seen = true
-	u.input = max(u.input, v.input)
-	u.cached = max(u.cached, v.cached)
-	u.output = max(u.output, v.output)
-}
-
-func (u usageRecord) figures() Usage {
-	return Usage{
-		Input:       bucket.Tokens(u.input),
-		CachedInput: bucket.Tokens(min(u.cached, u.input)),
-		Output:      bucket.Tokens(u.output),
-	}
-}
+import "github.com/tidwall/gjson"
 
 // readOpenAIUsage reads a usage object that the scanner has found valid. It gives nothing for null,
 // for an object without token counts and for one with a figure that cannot be true.
@@ -56,7 +26,7 @@ func readOpenAIUsage(raw []byte) usageRecord {
 	if reasoning > 0 && total == input+output+reasoning {
 		output += reasoning
 	}
-	return usageRecord{seen: true, input: input, cached: cached, output: output}
+	return usageRecord{seen: true, input: input, cached: cached, output: output, reasoning: reasoning}
 }
 
 // Figures of a usage record.

@@ -1,6 +1,9 @@
 package dialect
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // OpenAIChat is OpenAI's Chat Completions API and what is compatible with it. It also serves for
 // refusals before a path is known.
@@ -8,22 +11,60 @@ var OpenAIChat Dialect = openAIChat{}
 
 // Recognise gives the dialect of a metered call, by its method and its :path (a query is allowed).
 //
-// A path counts as OpenAI chat if it ends in /chat/completions after every rewriting that some
+// A path counts as one of an API if it ends as that API's paths do after every rewriting that some
 // server on the way might do: escapes decoded (repeatedly, so an encoded slash or a doubly encoded
 // letter does not slip by), backslashes, empty and dot segments, path parameters after ';',
 // a slash at the end, letter case. Taking a call for metered that the provider will answer with
 // 404 costs nothing; the opposite would be a free call.
-//
-// Only POST makes a model work; GET and DELETE on the same path read and delete stored answers.
 func Recognise(method, path string) (Dialect, bool) {
-	if !strings.EqualFold(method, "POST") {
-		return nil, false
-	}
-	seg := segments(path)
-	if n := len(seg); n >= 2 && seg[n-2] == "chat" && seg[n-1] == "completions" {
-		return OpenAIChat, true
+	c := call{method: strings.ToUpper(method), path: path, seg: segments(path)}
+	for _, recognise := range recognisers {
+		if d := recognise(&c); d != nil {
+			return d, true
+		}
 	}
 	return nil, false
+}
+
+// recognisers are those of all dialects. The first that knows a call has it.
+var recognisers = [...]func(c *call) Dialect{
+	recogniseOpenAIChat,
+}
+
+// Names are the names of all dialects.
+func Names() []string { return []string{"openai-chat"} }
+
+// call is the first line of a request.
+type call struct {
+	method string // in capitals
+	path   string // as it was sent
+	seg    []segment
+}
+
+// segment is a part of a path between slashes.
+type segment struct {
+	text string // canonical: decoded, in lower case
+	at   Span   // where it stands in the path as it was sent, parameters left out
+}
+
+// ends says whether the path ends in these segments.
+func (c *call) ends(texts ...string) bool {
+	from := len(c.seg) - len(texts)
+	if from < 0 {
+		return false
+	}
+	for i, t := range texts {
+		if c.seg[from+i].text != t {
+			return false
+		}
+	}
+	return true
+}
+
+// named gives a segment in the letters in which it was sent, decoded once as servers do.
+func (c *call) named(s segment) string {
+	b := []byte(c.path[s.at.Start:s.at.End])
+	return string(b[:decodePercent(b, nil)])
 }
 
 // LLMPath says whether a path looks like part of an LLM API, so that routes.unknown has a say if
@@ -32,7 +73,7 @@ func Recognise(method, path string) (Dialect, bool) {
 func LLMPath(path string) bool {
 	before := ""
 	for _, s := range segments(path) {
-		switch s {
+		switch s.text {
 		case "v1", "v1beta", "v1beta1", "v1alpha", "v2", "v3", "v4",
 			"openai", "anthropic", "deployments", "engines", "completions", "messages", "responses",
 			"embeddings", "rerank",
@@ -44,7 +85,7 @@ func LLMPath(path string) bool {
 				return true
 			}
 		}
-		before = s
+		before = s.text
 	}
 	return false
 }
@@ -52,27 +93,39 @@ func LLMPath(path string) bool {
 // CanonicalPath is the path that Recognise judges by: lower case, without query and parameters.
 // It is for comparing, never for forwarding.
 func CanonicalPath(path string) string {
-	return "/" + strings.Join(segments(path), "/")
+	var b strings.Builder
+	for _, s := range segments(path) {
+		b.WriteByte('/')
+		b.WriteString(s.text)
+	}
+	if b.Len() == 0 {
+		return "/"
+	}
+	return b.String()
 }
 
 // maxPathRounds bounds how many layers of percent-encoding are taken off.
 const maxPathRounds = 3
 
 // segments gives the canonical segments of a path.
-func segments(path string) []string {
+func segments(path string) []segment {
 	if i := strings.IndexAny(path, "?#"); i >= 0 {
 		path = path[:i]
 	}
+	from := 0
 	if !strings.HasPrefix(path, "/") {
 		// The absolute form of HTTP/1.1: scheme://authority/path.
 		if i := strings.Index(path, "://"); i >= 0 {
-			path = path[i+3:]
-			path = path[max(strings.IndexByte(path, '/'), 0):]
+			from = i + 3
+			from += max(strings.IndexByte(path[from:], '/'), 0)
 		}
 	}
-	b := []byte(path)
+	b, at := []byte(path[from:]), make([]int, len(path)-from)
+	for i := range at {
+		at[i] = from + i
+	}
 	for range maxPathRounds {
-		n := decodePercent(b)
+		n := decodePercent(b, at)
 		if n == len(b) {
 			break
 		}
@@ -86,29 +139,40 @@ func segments(path string) []string {
 			b[i] = c + 'a' - 'A'
 		}
 	}
-	var out []string
-	for s := range strings.SplitSeq(string(b), "/") {
-		if i := strings.IndexByte(s, ';'); i >= 0 {
-			s = s[:i]
+	var out []segment
+	for begin := 0; begin <= len(b); {
+		end := begin
+		for end < len(b) && b[end] != '/' {
+			end++
 		}
-		switch s {
+		text, next := b[begin:end], end+1
+		if i := bytes.IndexByte(text, ';'); i >= 0 {
+			text, end = text[:i], begin+i
+		}
+		switch string(text) {
 		case "", ".":
 		case "..":
 			if len(out) > 0 {
 				out = out[:len(out)-1]
 			}
 		default:
+			s := segment{string(text), Span{int64(at[begin]), int64(len(path))}}
+			if end < len(b) {
+				s.at.End = int64(at[end])
+			}
 			out = append(out, s)
 		}
+		begin = next
 	}
 	return out
 }
 
-// decodePercent takes one layer of escapes off in place and gives the new length.
-func decodePercent(b []byte) int {
+// decodePercent takes one layer of escapes off in place and gives the new length. Where each byte
+// came from, if at is given, stays told.
+func decodePercent(b []byte, at []int) int {
 	n := 0
 	for i := 0; i < len(b); i++ {
-		c := b[i]
+		c, from := b[i], i
 		if c == '%' && i+2 < len(b) {
 			hi, ok1 := hexDigit(b[i+1])
 			lo, ok2 := hexDigit(b[i+2])
@@ -118,6 +182,9 @@ func decodePercent(b []byte) int {
 			}
 		}
 		b[n] = c
+		if at != nil {
+			at[n] = at[from]
+		}
 		n++
 	}
 	return n

@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -110,9 +111,9 @@ func TestRefusalIsOpenAIsErrorShape(t *testing.T) {
 		{Refusal{Reason: Internal}, 500, "server_error", "internal_error", ""},
 		{Refusal{}, 500, "server_error", "internal_error", ""},
 	} {
-		contentType, b := OpenAIChat.Refusal(c.r)
+		headers, b := OpenAIChat.Refusal(c.r)
 		var got body
-		if err := json.Unmarshal(b, &got); err != nil || contentType != "application/json" {
+		if err := json.Unmarshal(b, &got); err != nil || !reflect.DeepEqual(headers, [][2]string{{"content-type", "application/json"}}) {
 			t.Fatalf("%s: %v", b, err)
 		}
 		e := got.Error

@@ -31,7 +31,7 @@ func (r Refusal) HTTPStatus() int {
 // openAIRefusal writes {"error":{"message","type","param","code"}}. The SDKs of OpenAI choose their
 // error type by the status (openai-python _make_status_error, openai-node APIError.generate) and
 // show message, type, param and code from the body.
-func openAIRefusal(r Refusal) (contentType string, body []byte) {
+func openAIRefusal(r Refusal) (headers [][2]string, body []byte) {
 	b := make([]byte, 0, 160+len(r.Message)+len(r.Param)+len(r.Code))
 	b = append(b, `{"error":{"message":`...)
 	b = appendQuoted(b, r.Message)
@@ -50,8 +50,10 @@ func openAIRefusal(r Refusal) (contentType string, body []byte) {
 	}
 	b = appendQuoted(b, code)
 	b = append(b, "}}\n"...)
-	return "application/json", b
+	return jsonHeaders(), b
 }
+
+func jsonHeaders() [][2]string { return [][2]string{{"content-type", "application/json"}} }
 
 func openAIErrorType(r Refusal) string {
 	switch r.Reason {

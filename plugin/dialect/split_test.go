@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"reflect"
 	"testing"
+
+	"github.com/emmer-proxy/emmer/bucket"
 )
 
 // texts is a Sink that keeps all that it hears.
@@ -80,8 +82,12 @@ type scanned struct {
 }
 
 func scan(write func(func([]byte)), depth int) scanned {
+	return scanAs(OpenAIChat, RequestHead{}, write, depth)
+}
+
+func scanAs(d Dialect, h RequestHead, write func(func([]byte)), depth int) scanned {
 	sink := &texts{}
-	s := OpenAIChat.NewScanner(depth, sink)
+	s := d.NewScanner(h, depth, sink)
 	write(func(p []byte) { s.Write(p) })
 	facts, fault := s.Close()
 	r := scanned{Facts: facts, Fault: fault}
@@ -95,15 +101,23 @@ func scanWhole(body string) scanned {
 	return scan(func(w func([]byte)) { w([]byte(body)) }, 256)
 }
 
-type metered struct {
-	Usage                                  Usage
-	OK, Produced, Failed, Finished, Opaque bool
-	Texts                                  []string
+// used is a usage of which no more is known.
+func used(input, cached, output bucket.Tokens) Usage {
+	return Usage{Input: input, CachedInput: cached, Output: output}
 }
 
-func meter(h ResponseHead, write func(func([]byte))) metered {
+type metered struct {
+	Usage                              Usage
+	Trust                              Trust
+	Produced, Failed, Finished, Opaque bool
+	Texts                              []string
+}
+
+func meter(h ResponseHead, write func(func([]byte))) metered { return meterAs(OpenAIChat, h, write) }
+
+func meterAs(d Dialect, h ResponseHead, write func(func([]byte))) metered {
 	sink := &texts{}
-	m := OpenAIChat.NewMeter(h, sink)
+	m := d.NewMeter(h, sink)
 	write(m.Write)
 	m.Close()
 	m.Close()
@@ -111,7 +125,7 @@ func meter(h ResponseHead, write func(func([]byte))) metered {
 		panic("a text was left open")
 	}
 	r := metered{Produced: m.Produced(), Failed: m.Failed(), Finished: m.Finished(), Opaque: m.Opaque(), Texts: sink.done}
-	r.Usage, r.OK = m.Usage()
+	r.Usage, r.Trust = m.Usage()
 	return r
 }
 

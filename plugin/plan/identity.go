@@ -27,6 +27,7 @@ type Claim struct {
 type Caller struct {
 	Values []string
 	Claims []Claim // those of Head
+	Body   dialect.RequestHead
 }
 
 func (c Caller) value(i int) string {
@@ -54,6 +55,11 @@ func Identify(c *config.Compiled, h Head) (Caller, *dialect.Refusal) {
 			v = "sha256:" + digest(v)
 		}
 		who.Values[i] = v
+	}
+	for _, kv := range h.Headers {
+		if kv[0] == "content-type" {
+			who.Body.ContentType = kv[1]
+		}
 	}
 	return who, nil
 }

@@ -97,7 +97,7 @@ func (t *Memory) Build(c *config.Compiled, d dialect.Dialect, who Caller, body [
 		t.prompt.begin(p.exact)
 		sink = &t.prompt
 	}
-	facts, fault := scan(d, c.Body.Depth, body, sink)
+	facts, fault := scan(d, who.Body, c.Body.Depth, body, sink)
 	if fault != nil {
 		r := FromFault(fault)
 		return p, &r
@@ -110,19 +110,25 @@ func (t *Memory) Build(c *config.Compiled, d dialect.Dialect, who Caller, body [
 	if !t.prompt.counts(p.Model) {
 		t.prompt.become(p.Model)
 		t.prompt.begin(p.exact)
-		if _, fault := scan(d, c.Body.Depth, body, &t.prompt); fault != nil {
+		if _, fault := scan(d, who.Body, c.Body.Depth, body, &t.prompt); fault != nil {
 			r := FromFault(fault)
 			return p, &r
 		}
 	}
-	p.Raw, p.Method = t.prompt.total()
+	p.Raw, p.Method = t.prompt.total(!facts.NoChat)
+	p.Raw = plus(p.Raw, bucket.Tokens(facts.TokenIDs))
+	if facts.Free {
+		p.Raw = 0
+	}
 	p.correct(c, t)
-	p.Output = output(p.Model, facts, p.Input, p.Method)
+	if !facts.NoOutput && !facts.Free {
+		p.Output = output(p.Model, facts, p.Input, p.Method)
+	}
 	return p, p.take(c, t, now)
 }
 
-func scan(d dialect.Dialect, depth int, body []byte, sink dialect.Sink) (dialect.Facts, *dialect.Fault) {
-	s := d.NewScanner(depth, sink)
+func scan(d dialect.Dialect, h dialect.RequestHead, depth int, body []byte, sink dialect.Sink) (dialect.Facts, *dialect.Fault) {
+	s := d.NewScanner(h, depth, sink)
 	if fault := s.Write(body); fault != nil {
 		return dialect.Facts{}, fault
 	}

@@ -92,8 +92,8 @@ func (p *prompt) Text(part dialect.Part, b []byte, last bool) {
 }
 func (p *prompt) End(item dialect.Item) { p.sum.End(tokenizerItems[item]) }
 
-// total is the count, and how it came about.
-func (p *prompt) total() (bucket.Tokens, Method) {
+// total is the count of a chat, or of texts that are none, and how it came about.
+func (p *prompt) total(chat bool) (bucket.Tokens, Method) {
 	how := Approx
 	if p.encoding.Exact() {
 		how = Exact
@@ -101,5 +101,9 @@ func (p *prompt) total() (bucket.Tokens, Method) {
 			how = Mixed
 		}
 	}
-	return capped(bucket.Tokens(p.sum.Total())), how
+	n := p.sum.Bare()
+	if chat {
+		n = p.sum.Total()
+	}
+	return capped(bucket.Tokens(n)), how
 }

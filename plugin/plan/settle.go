@@ -34,7 +34,7 @@ func (p *Plan) Cost(u dialect.Usage) (bucket.Money, bool) {
 
 // reported adds cached input to the input where the target reports them apart.
 func (p *Plan) reported(u dialect.Usage) dialect.Usage {
-	u = dialect.Usage{Input: capped(u.Input), CachedInput: capped(u.CachedInput), Output: capped(u.Output)}
+	u.Input, u.CachedInput, u.Output = capped(u.Input), capped(u.CachedInput), capped(u.Output)
 	if p.Target != nil && !p.Target.CachedInInput {
 		u.Input = plus(u.Input, u.CachedInput)
 	}

@@ -66,8 +66,8 @@ func (g *gate) join(x *exchange) (action types.Action) {
 }
 
 func (g *gate) refuse(d plan.Denial) types.Action {
-	contentType, body := dialect.OpenAIChat.Refusal(d.Refusal)
-	headers := append([][2]string{{"content-type", contentType}}, d.Headers...)
+	headers, body := dialect.OpenAIChat.Refusal(d.Refusal)
+	headers = append(headers, d.Headers...)
 	if err := proxywasm.SendHttpResponse(uint32(d.Refusal.HTTPStatus()), headers, body, -1); err != nil {
 		proxywasm.LogError("emmer: the host refused a call: " + err.Error())
 	}

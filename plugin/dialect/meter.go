@@ -6,64 +6,50 @@ import (
 	"github.com/emmer-proxy/emmer/plugin/sse"
 )
 
-// Places of an answer, or of one frame of a streamed answer, that are read.
+// answer says how the answers of one API are read, whole or streamed: what stands in which place.
+type answer struct {
+	schema []node
+	roles  []role // by place
+	// usage reads a record in a place of usageRole, as written and valid.
+	usage func(raw []byte) usageRecord
+	// figure takes a number, or null, in a place of figureRole; nil where there is none.
+	figure func(u *usageRecord, n uint8, v int64)
+	// event says what the name of an event means, and the value in a place of typeRole.
+	event func(name string) mark
+}
+
+// role is what a place of an answer means.
+type role uint8
+
 const (
-	ansRoot uint8 = iota + 1
-	ansUsage
-	ansGroq
-	ansError
-	ansChoices
-	ansChoice
-	ansIndex
-	ansFinish
-	ansMessage
-	ansContent
-	ansPart
-	ansRefusal
-	ansReasoning
-	ansCalls
-	ansCall
-	ansFunction
-	ansName
-	ansArguments
-	ansAudio
-	ansTranscript
-	ansNodes
+	noRole        role = iota
+	textRole           // text that the model wrote; the place must ask for it as text or raw
+	reasoningRole      // the same, under one of several names of which a message may use two at once
+	usageRole          // a usage record, asked for as raw
+	figureRole         // a figure of usage that stands alone
+	errorRole          // an error, unless it is null
+	typeRole           // a short string that answer.event understands
+	itemRole           // one of several answers, or of the blocks of one
+	indexRole          // its number
+	messageRole        // where a message begins
+	finishRole         // a string here says that the answer came to its own end
 )
 
-// A part of content: {"type":"text","text":...}, or Mistral's {"type":"thinking","thinking":[parts]}.
-var ansParts = []field{{"text", ansContent}, {"thinking", ansContent}}
+// mark is what an event means for the answer as a whole.
+type mark uint8
 
-var ansSchema = [ansNodes]node{
-	ansRoot: {kinds: kindObject, want: "a JSON object", fields: []field{
-		{"usage", ansUsage}, {"x_groq", ansGroq}, {"error", ansError}, {"choices", ansChoices},
-	}},
-	ansUsage:   {raw: kindAny},
-	ansGroq:    {fields: []field{{"usage", ansUsage}}},
-	ansError:   {},
-	ansChoices: {elem: ansChoice},
-	ansChoice: {fields: []field{
-		{"index", ansIndex}, {"delta", ansMessage}, {"message", ansMessage},
-		{"text", ansContent}, {"finish_reason", ansFinish},
-	}},
-	ansIndex:  {},
-	ansFinish: {},
-	ansMessage: {fields: []field{
-		{"content", ansContent}, {"refusal", ansRefusal},
-		{"reasoning_content", ansReasoning}, {"reasoning", ansReasoning},
-		{"tool_calls", ansCalls}, {"function_call", ansFunction}, {"audio", ansAudio},
-	}},
-	ansContent:    {text: true, elem: ansPart, fields: ansParts},
-	ansPart:       {text: true, fields: ansParts},
-	ansRefusal:    {text: true},
-	ansReasoning:  {text: true},
-	ansCalls:      {elem: ansCall},
-	ansCall:       {fields: []field{{"index", ansIndex}, {"function", ansFunction}, {"custom", ansFunction}}},
-	ansFunction:   {fields: []field{{"name", ansName}, {"arguments", ansArguments}, {"input", ansArguments}}},
-	ansName:       {text: true},
-	ansArguments:  {text: true, raw: kindAny &^ kindString},
-	ansAudio:      {fields: []field{{"transcript", ansTranscript}}},
-	ansTranscript: {text: true},
+const (
+	noMark mark = iota
+	endMark
+	failMark
+)
+
+// failsByName is for streams whose events bear no names but error.
+func failsByName(name string) mark {
+	if name == "error" {
+		return failMark
+	}
+	return noMark
 }
 
 // answerDepth caps the nesting of an answer's JSON.
@@ -77,13 +63,16 @@ type meterMode uint8
 const (
 	undecided meterMode = iota
 	readsJSON
+	readsArray
 	readsSSE
 	readsNothing
 )
 
-// chatMeter reads an answer, whole or streamed. Neither a body nor a frame is ever held: what it
+// answerMeter reads an answer, whole or streamed: JSON, one document after another, a streamed array
+// of documents, or server-sent events. Neither a body nor a frame is ever held: what it
 // keeps is the scanner's stack, one usage record and a few flags.
-type chatMeter struct {
+type answerMeter struct {
+	api  *answer
 	head ResponseHead
 	sink Sink
 	mode meterMode
@@ -107,7 +96,7 @@ type chatMeter struct {
 	reasoning bool // this message's reasoning was seen under one of its two names
 	twice     bool // the reasoning at hand repeats the other one
 
-	produced, done, finish, inBand, closed bool
+	produced, done, finish, inBand, closed, closedArray bool
 }
 
 // textFlow tells texts apart whose deltas may alternate.
@@ -117,22 +106,23 @@ type textFlow struct {
 	choice int64
 }
 
-func (openAIChat) NewMeter(h ResponseHead, sink Sink) Meter {
-	m := &chatMeter{head: h, sink: sink}
+// newMeter makes a meter of one answer.
+func (a *answer) newMeter(h ResponseHead, sink Sink) *answerMeter {
+	m := &answerMeter{api: a, head: h, sink: sink}
 	switch strings.ToLower(strings.TrimSpace(h.ContentEncoding)) {
 	case "", "identity":
 	default:
 		m.mode = readsNothing
 		return m
 	}
-	m.json = newJSONScanner(ansSchema[:], m, answerDepth, true)
+	m.json = newJSONScanner(a.schema, m, answerDepth, true)
 	m.lines, m.first = sse.NewReader(m), true
 	return m
 }
 
 var utf8BOM = []byte{0xef, 0xbb, 0xbf}
 
-func (m *chatMeter) Write(p []byte) {
+func (m *answerMeter) Write(p []byte) {
 	if m.closed {
 		return
 	}
@@ -140,7 +130,7 @@ func (m *chatMeter) Write(p []byte) {
 		p = m.sniff(p)
 	}
 	switch m.mode {
-	case readsJSON:
+	case readsJSON, readsArray:
 		m.document(p)
 		if m.json.fault != nil {
 			m.endText()
@@ -153,7 +143,7 @@ func (m *chatMeter) Write(p []byte) {
 
 // sniff decides by the first byte, because labels lie: SSE comes as application/json and JSON
 // errors come as text/event-stream.
-func (m *chatMeter) sniff(p []byte) []byte {
+func (m *answerMeter) sniff(p []byte) []byte {
 	for len(p) > 0 {
 		c := p[0]
 		if m.bom < len(utf8BOM) && c == utf8BOM[m.bom] {
@@ -169,6 +159,8 @@ func (m *chatMeter) sniff(p []byte) []byte {
 		switch c {
 		case '{':
 			m.mode = readsJSON
+		case '[':
+			m.mode = readsArray
 		case 'd', 'e', 'i', 'r', ':': // data, event, id, retry, a comment
 			m.mode = readsSSE
 		default:
@@ -187,10 +179,10 @@ func (m *chatMeter) sniff(p []byte) []byte {
 
 // document feeds bytes of one JSON document after another. The documents of a stream that are not
 // parted as they should be are told apart by their ends.
-func (m *chatMeter) document(p []byte) {
+func (m *answerMeter) document(p []byte) {
 	for len(p) > 0 && m.json.fault == nil {
 		if m.json.state == docDone {
-			if isSpace(p[0]) {
+			if isSpace(p[0]) || m.mode == readsArray && m.between(p[0]) {
 				p = p[1:]
 				continue
 			}
@@ -203,12 +195,18 @@ func (m *chatMeter) document(p []byte) {
 	}
 }
 
-func (m *chatMeter) restart() {
+// between takes a byte of a streamed array that stands outside of its elements.
+func (m *answerMeter) between(c byte) bool {
+	m.closedArray = m.closedArray || c == ']'
+	return c == '[' || c == ',' || c == ']'
+}
+
+func (m *answerMeter) restart() {
 	m.json.restart()
 	m.pending, m.choice = usageRecord{}, 0
 }
 
-func (m *chatMeter) endDocument() {
+func (m *answerMeter) endDocument() {
 	if m.pending.seen {
 		m.usage.merge(m.pending)
 		m.pending, m.stale = usageRecord{}, false
@@ -216,7 +214,7 @@ func (m *chatMeter) endDocument() {
 }
 
 // Data takes a part of a data line.
-func (m *chatMeter) Data(p []byte) {
+func (m *answerMeter) Data(p []byte) {
 	if m.first {
 		for len(p) > 0 && isSpace(p[0]) {
 			p = p[1:]
@@ -238,7 +236,7 @@ func (m *chatMeter) Data(p []byte) {
 }
 
 // EndLine ends a data line.
-func (m *chatMeter) EndLine() {
+func (m *answerMeter) EndLine() {
 	if m.nProb >= 6 && string(m.probe[:6]) == "[DONE]" {
 		m.done = true
 	}
@@ -259,14 +257,14 @@ func (m *chatMeter) EndLine() {
 var lineFeed = []byte{'\n'}
 
 // EndEvent ends an event; a document does not reach beyond it.
-func (m *chatMeter) EndEvent(name []byte) {
-	if string(name) == "error" {
-		m.inBand = true
+func (m *answerMeter) EndEvent(name []byte) {
+	if len(name) > 0 {
+		m.mark(m.api.event(string(name)))
 	}
 	m.restart()
 }
 
-func (m *chatMeter) Close() {
+func (m *answerMeter) Close() {
 	if m.closed {
 		return
 	}
@@ -274,6 +272,9 @@ func (m *chatMeter) Close() {
 	case readsSSE:
 		m.lines.Close()
 		m.done = m.done || m.finish
+	case readsArray:
+		m.done = m.closedArray
+		m.endDocument()
 	case readsJSON:
 		m.done = m.json.state == docDone
 		m.endDocument() // the record was whole, if not the body
@@ -282,68 +283,73 @@ func (m *chatMeter) Close() {
 	m.closed = true
 }
 
-func (m *chatMeter) Usage() (Usage, bool) {
+func (m *answerMeter) Usage() (Usage, Trust) {
 	u := m.usage
 	switch {
-	case !u.seen, u.input == 0 && u.output == 0: // none, or a mark of the place where it will stand
-		return Usage{}, false
+	case !u.seen, u.empty(): // none, or a mark of the place where it will stand
+		return Usage{}, NoUsage
 	case m.produced && (u.output == 0 || m.stale):
-		return Usage{}, false // the figure of a moment before the end
+		// The figure of a moment before the end: a prompt doesn't grow while it is answered.
+		if u.input == 0 {
+			return Usage{}, NoUsage
+		}
+		return u.figures(), InputUsage
 	}
-	return u.figures(), true
+	return u.figures(), WholeUsage
 }
 
-func (m *chatMeter) Produced() bool { return m.produced }
+func (m *answerMeter) Produced() bool { return m.produced }
 
-func (m *chatMeter) Failed() bool {
+func (m *answerMeter) Failed() bool {
 	if s := m.head.Status; s != 0 && (s < 200 || s > 299) {
 		return true
 	}
 	return m.inBand && !m.produced
 }
 
-func (m *chatMeter) Finished() bool {
-	return m.done || m.mode == readsJSON && m.json.state == docDone
+func (m *answerMeter) Finished() bool {
+	return m.done || m.closedArray || m.mode == readsJSON && m.json.state == docDone
 }
 
-func (m *chatMeter) Opaque() bool {
+func (m *answerMeter) Opaque() bool {
 	return m.mode == readsNothing && !m.produced && !m.usage.seen
 }
 
-func (m *chatMeter) begin(n uint8, k kinds) string {
-	switch n {
-	case ansUsage:
+func (m *answerMeter) begin(n uint8, k kinds) string {
+	switch m.api.roles[n] {
+	case usageRole:
 		m.record, m.overflow = m.record[:0], false
-	case ansError:
+	case errorRole:
 		m.inBand = m.inBand || k != kindNull
-	case ansChoice:
+	case itemRole:
 		m.choice = 0
-	case ansFinish:
+	case finishRole:
 		m.finish = m.finish || k == kindString
-	case ansMessage:
+	case messageRole:
 		m.reasoning, m.twice = false, false
-	case ansReasoning:
+	case reasoningRole:
 		if k == kindString {
 			m.twice, m.reasoning = m.reasoning, true
+		}
+	case figureRole:
+		if k == kindNull {
+			m.api.figure(&m.pending, n, 0)
 		}
 	}
 	return ""
 }
 
-func (m *chatMeter) end(uint8, kinds, bool) {}
+func (m *answerMeter) end(uint8, kinds, bool) {}
 
-func (m *chatMeter) key(uint8, []byte, bool) {} // no place of an answer has keys of all kinds
+func (m *answerMeter) key(uint8, []byte, bool) {} // no place of an answer has keys of all kinds
 
-func (m *chatMeter) text(n uint8, p []byte, last bool) {
-	if len(p) == 0 || n == ansReasoning && m.twice {
+func (m *answerMeter) text(n uint8, p []byte, last bool) {
+	if len(p) == 0 || m.api.roles[n] == reasoningRole && m.twice {
 		return
 	}
 	m.produced, m.stale = true, true
 	if m.sink == nil {
 		return
-	}
-	if n == ansPart {
-		n = ansContent
 	}
 	// Deltas of one text go on as one text: a token may span them in no other way.
 	if f := (textFlow{true, n, m.choice}); f != m.group {
@@ -354,24 +360,37 @@ func (m *chatMeter) text(n uint8, p []byte, last bool) {
 }
 
 // endText ends the text that the sink is in the middle of.
-func (m *chatMeter) endText() {
+func (m *answerMeter) endText() {
 	if m.group.open {
 		m.group = textFlow{}
 		m.sink.Text(Text, nil, true)
 	}
 }
 
-func (m *chatMeter) value(n uint8, k kinds, p []byte) string {
-	if n == ansIndex && k == kindNumber {
+func (m *answerMeter) value(n uint8, k kinds, p []byte) string {
+	switch role := m.api.roles[n]; {
+	case role == typeRole && k == kindString:
+		m.mark(m.api.event(string(p)))
+	case k != kindNumber:
+	case role == indexRole:
 		if v, ok := parseWhole(p); ok {
 			m.choice = v
+		}
+	case role == figureRole:
+		if v, ok := parseWhole(p); ok && v >= 0 && v <= maxUsage {
+			m.api.figure(&m.pending, n, v)
 		}
 	}
 	return ""
 }
 
-func (m *chatMeter) raw(n uint8, p []byte, last bool) {
-	if n != ansUsage {
+func (m *answerMeter) mark(what mark) {
+	m.finish = m.finish || what == endMark
+	m.inBand = m.inBand || what == failMark
+}
+
+func (m *answerMeter) raw(n uint8, p []byte, last bool) {
+	if m.api.roles[n] != usageRole {
 		m.text(n, p, last)
 		return
 	}
@@ -381,7 +400,7 @@ func (m *chatMeter) raw(n uint8, p []byte, last bool) {
 	}
 	m.record = append(m.record, p...)
 	if last && !m.overflow {
-		if u := readOpenAIUsage(m.record); u.seen {
+		if u := m.api.usage(m.record); u.seen {
 			m.pending.merge(u)
 		}
 	}
