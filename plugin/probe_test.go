@@ -66,8 +66,9 @@ func (s store) level(ctx context.Context, limit string, values map[string]string
 	if err != nil {
 		return none, err
 	}
-	c, err := s.layout().
-		Level(plan.StoreLimit(l, plan.EntityOf(l, values), bucket.Millis(now.UnixMilli())), "probe")
+	asked := plan.StoreLimit(l, plan.EntityOf(l, values), bucket.Millis(now.UnixMilli()))
+	asked.Share = values["class"]
+	c, err := s.layout().Level(asked, "probe")
 	if err != nil {
 		return none, err
 	}
@@ -153,7 +154,7 @@ func named(args []string) (map[string]string, error) {
 
 // probes are what a scenario can ask of the store:
 //
-//	left LIMIT [name=value ...]       what is left of a limit for an entity
+//	left LIMIT [name=value ...]       what is left of a limit for an entity, and for a class of a shared bucket
 //	reserved LIMIT [name=value ...]   what live reservations hold of it
 //	held, settled                     how many reservations there are of either kind
 //	limits, longest                   how many limits have state, and bytes of the longest key behind the namespace

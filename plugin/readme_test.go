@@ -29,7 +29,7 @@ func TestReadmeLimits(t *testing.T) {
 version: 1
 currency: EUR
 store: {cluster: bridge}
-identity: {key: {header: x-key}, tenant: {header: x-tenant}}
+identity: {key: {header: x-key}, tenant: {header: x-tenant}, class: {header: x-class, one_of: [interactive-search, batch-ingestion, admin]}}
 models: {m: {price: {input: "1", output: "2"}}}
 `+block), &doc); err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ models: {m: {price: {input: "1", output: "2"}}}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(c.Limits) != 7 {
+	if len(c.Limits) != 8 {
 		t.Errorf("%d limits", len(c.Limits))
 	}
 }

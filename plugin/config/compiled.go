@@ -163,9 +163,11 @@ type Limit struct {
 	For     []Match // all must hold
 	Count   Measure
 	Kind    bucket.Kind
-	Rate    bucket.Amount    // bucket, reduced
+	Rate    bucket.Amount    // bucket, reduced, without its headroom
 	Per     bucket.Millis    // bucket
 	Burst   bucket.Amount    // bucket
+	Pool    *bucket.Pool     // shared bucket: all its figures
+	Class   int              // shared bucket: index into Compiled.Identities of class
 	Max     bucket.Amount    // window, concurrency
 	Claimed *Claimed         // window, concurrency: where a claim sets the maximum; nil mostly
 	Window  bucket.Calendar  // calendar window

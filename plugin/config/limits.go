@@ -11,8 +11,8 @@ import (
 const maxLimits = 64
 
 const (
-	limitFields = "name by for count bucket max window burn warn status failure lost on_overrun mode"
-	limitLater  = "then headroom reserved shares queue"
+	limitFields = "name by for count bucket headroom reserved shares max window burn warn status failure lost on_overrun mode"
+	limitLater  = "then queue"
 	limitShape  = "1 to 64 of A-Z, a-z, 0-9, _, - and ."
 )
 
@@ -83,6 +83,7 @@ func (r *reader) shape(c *Compiled, l *Limit, n *node) {
 		r.burn(c, l, n)
 	case l.Count == CountConcurrency:
 		l.Kind = bucket.Concurrency
+		r.undivided(n, "count: concurrency")
 		for _, v := range []*node{b, w} {
 			if v != nil {
 				r.faultFound(v, "it beside count: concurrency", "max alone: a slot is free when its call has ended")
@@ -95,12 +96,15 @@ func (r *reader) shape(c *Compiled, l *Limit, n *node) {
 		r.faultFound(n, "bucket and window", "one of them")
 	case b != nil:
 		l.Kind = bucket.TokenBucket
+		before := len(r.faults)
 		r.bucket(c, l, b)
+		r.divided(c, l, n, len(r.faults) == before)
 		if v := n.get("max"); v != nil {
 			r.faultFound(v, "max beside bucket", "bucket.burst, or a window")
 		}
 	default:
 		l.Kind = bucket.CalendarWindow
+		r.undivided(n, "window")
 		r.window(l, w)
 		r.most(c, l, n)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -147,7 +148,7 @@ func TestEverySettingOfThisVersion(t *testing.T) {
 	}
 	winter := time.Date(2031, 4, 25, 0, 0, 0, 0, amsterdam).UnixMilli()
 	limits := c.Limits
-	if len(limits) != 8 {
+	if len(limits) != 9 {
 		t.Fatalf("%d limits", len(limits))
 	}
 	if b := limits[4].Window.Bounds(bucket.Millis(winter)); b[2] != bucket.Millis(time.Date(2031, 5, 1, 0, 0, 0, 0, amsterdam).UnixMilli()) {
@@ -172,6 +173,11 @@ func TestEverySettingOfThisVersion(t *testing.T) {
 		{Name: "key-parallel", By: []Key{key}, Count: CountConcurrency, Kind: bucket.Concurrency, Max: 20, Shadow: true, Warn: []int{80, 95}, Failure: FailOpen, Status: 429},
 		{Name: "burn", By: []Key{tenant}, For: []Match{{Key{"model", -1}, []string{"gpt-4o"}}}, Count: CountCost, Kind: bucket.Burn, Max: 10_000_000_000,
 			Rule: &bucket.BurnRule{Minutes: 2, Reason: "limit burn: above 10/m for 2m"}, Failure: FailOpen, Status: 403},
+		{Name: "provider-tpm", By: []Key{{"target", -1}, {"model", -1}}, Count: CountTokens, Kind: bucket.SharedBucket, Class: 4, Failure: FailOpen, Status: 429,
+			Pool: &bucket.Pool{Rate: 570, Per: 20, Burst: 1_710_000, Shares: []bucket.Share{
+				{Name: "admin", Rate: 30, Burst: 90_000, Borrow: true, Reserved: true},
+				{Name: "interactive-search", Rate: 399, Burst: 1_110_000, Borrow: true},
+				{Name: "batch-ingestion", Rate: 171, Burst: 600_000, Borrow: true}}}},
 	}
 	for i := range want {
 		if !reflect.DeepEqual(limits[i], want[i]) {
@@ -284,7 +290,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(full)
 	}
 	f.Add([]byte(doc("limits", claimedLimits)))
-	for _, c := range faultCases {
+	for _, c := range slices.Concat(faultCases, shareFaults) {
 		f.Add([]byte(doc(c.section, c.text)))
 	}
 	f.Add([]byte(`{"models":{"":{}, "":{}}, "limits":[null,{}]}`))
@@ -305,7 +311,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, l := range c.Limits {
 			b := bucket.Limit{Name: l.Name, Period: l.Period, Kind: l.Kind, Lost: l.Lost, Rate: l.Rate, Per: l.Per, Burst: l.Burst, Max: l.Max,
-				Window: l.Span, Cell: l.Cell, Rule: l.Rule, Flag: "global:all"}
+				Window: l.Span, Cell: l.Cell, Rule: l.Rule, Flag: "global:all", Pool: l.Pool}
 			if l.Kind == bucket.CalendarWindow {
 				b.Bounds = l.Window.Bounds(1_900_000_000_000)
 			}

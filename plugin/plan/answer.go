@@ -169,9 +169,11 @@ func (p *Plan) rates(r bucket.ReserveReply) [][2]string {
 		if i < 0 {
 			continue
 		}
+		// What others have left to a class for now may be above what it can count on.
+		most := p.most(i, r)
 		out = append(out,
-			[2]string{name[0], strconv.FormatInt(int64(p.most(i, r)), 10)},
-			[2]string{name[1], strconv.FormatInt(max(int64(r.Remaining[i]), 0), 10)},
+			[2]string{name[0], strconv.FormatInt(int64(most), 10)},
+			[2]string{name[1], strconv.FormatInt(int64(max(min(r.Remaining[i], most), 0)), 10)},
 			[2]string{name[2], span(reset(p.overridden(i, r), r.Remaining[i], r.Now))})
 	}
 	if i := least[2]; i >= 0 {
@@ -249,7 +251,7 @@ func (p *Plan) denied(r bucket.ReserveReply) dialect.Refusal {
 	}
 	b.WriteString("The limit " + l.Name + " has ")
 	if r.By < len(r.Remaining) {
-		b.WriteString(p.quantity(l, max(r.Remaining[r.By], 0)) + " left of " + p.quantity(l, p.most(r.By, r)))
+		b.WriteString(p.quantity(l, max(r.Remaining[r.By], 0)) + " left of " + p.quantity(l, p.most(r.By, r)) + ofClass(&p.Items[r.By].Limit))
 	} else {
 		b.WriteString("too little left")
 	}
@@ -267,7 +269,7 @@ func (p *Plan) denied(r bucket.ReserveReply) dialect.Refusal {
 func (p *Plan) neverFits(i int, r bucket.ReserveReply) dialect.Refusal {
 	l := p.Limits[i]
 	message := "This call needs up to " + p.quantity(l, p.Items[i].Amount) + ", and the limit " + l.Name +
-		" never has more than " + p.quantity(l, p.most(i, r)) + "."
+		" never has more than " + p.quantity(l, p.most(i, r)) + ofClass(&p.Items[i].Limit) + "."
 	if l.Count != config.CountRequests {
 		message += " Ask for less output or send a shorter prompt."
 	}

@@ -55,9 +55,10 @@ func (p *Plan) most(i int, r bucket.ReserveReply) bucket.Amount {
 	return capacity(&p.Items[i].Limit)
 }
 
-// overridden is a limit with the most that the store says. Of an override of a rate it says nothing.
+// overridden is a limit with the most that the store says, and how fast it refills for this call. Of an override of a rate it says nothing.
 func (p *Plan) overridden(i int, r bucket.ReserveReply) bucket.Limit {
 	l := p.Items[i].Limit
+	l.Rate, l.Per = refill(&l)
 	l.Max, l.Burst = p.most(i, r), p.most(i, r)
 	return l
 }

@@ -21,6 +21,9 @@ func (p *Plan) take(c *config.Compiled, t *Memory, now bucket.Millis) *dialect.R
 			part.Failure = config.FailClosed
 		}
 		limit := limitOf(l, p.entity(l.By), t, now)
+		if l.Pool != nil {
+			limit.Share = p.Caller.value(l.Class)
+		}
 		if l.Claimed != nil {
 			limit.Max = p.claimed(c, l)
 		}
@@ -108,7 +111,7 @@ func (p *Plan) listed(l bucket.Limit) bool {
 
 func limitOf(l *config.Limit, entity string, t *Memory, now bucket.Millis) bucket.Limit {
 	b := bucket.Limit{Name: l.Name, Period: l.Period, Entity: entity, Kind: l.Kind, Lost: l.Lost,
-		Rate: l.Rate, Per: l.Per, Burst: l.Burst, Max: l.Max, Window: l.Span, Cell: l.Cell, Rule: l.Rule}
+		Rate: l.Rate, Per: l.Per, Burst: l.Burst, Max: l.Max, Window: l.Span, Cell: l.Cell, Rule: l.Rule, Pool: l.Pool}
 	if l.Kind == bucket.CalendarWindow {
 		b.Bounds = t.bounds(l, now)
 	}
@@ -118,10 +121,13 @@ func limitOf(l *config.Limit, entity string, t *Memory, now bucket.Millis) bucke
 	return b
 }
 
-// capacity is the most that a limit ever has to give.
+// capacity is the most that a limit ever has to give: of a shared bucket, to the call's class.
 func capacity(l *bucket.Limit) bucket.Amount {
-	if l.Kind == bucket.TokenBucket {
+	switch l.Kind {
+	case bucket.TokenBucket:
 		return l.Burst
+	case bucket.SharedBucket:
+		return l.Pool.Most(l.Share)
 	}
 	return l.Max
 }
