@@ -30,6 +30,7 @@ type site struct {
 	hold      string // pair or flag
 	limits    string // JSON of the limits section
 	more      string // further sections, each with a comma behind
+	identity  string // further identities, each with a comma before it
 	timeout   string // of the store; "" = 2s
 	namespace string // in the store; "" = the name
 	provider  *upstream.Server
@@ -64,10 +65,10 @@ func (s *site) json() string {
 		"version": 1, "currency": "EUR",
 		"store": {"cluster": "bridge", "token": "token", "timeout": %q, "namespace": %q},
 		"hold": {"mode": %q},
-		"identity": {"key": {"header": "authorization", "strip": "Bearer"}},
+		"identity": {"key": {"header": "authorization", "strip": "Bearer"}%s},
 		"models": {"m": {"tokenizer": "o200k_base", "max_output": 100000, "default_output": 500, "price": {"input": "1", "cached_input": "0.5", "output": "2"}}},
 		%s
-		"limits": %s}`, timeout, s.space(), s.hold, s.more, s.limits)
+		"limits": %s}`, timeout, s.space(), s.hold, s.identity, s.more, s.limits)
 }
 
 // newStand starts everything: workers threads in each of n Envoys, which share the store and the
