@@ -101,7 +101,7 @@ func (s store) records(ctx context.Context) (held, settled int, err error) {
 		case err == redis.Nil: // it ended between the two commands
 		case err != nil:
 			return 0, 0, err
-		case strings.HasPrefix(v, "R"):
+		case strings.HasPrefix(v, "R"), strings.HasPrefix(v, "Q"):
 			held++
 		default:
 			settled++

@@ -42,7 +42,7 @@ models: {m: {price: {input: "1", output: "2"}}}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(c.Limits) != 8 {
+	if len(c.Limits) != 9 {
 		t.Errorf("%d limits", len(c.Limits))
 	}
 }

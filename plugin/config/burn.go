@@ -13,7 +13,7 @@ func (r *reader) burn(c *Compiled, l *Limit, n *node) {
 	if by := n.get("by"); by != nil && (len(l.By) > 1 || len(l.By) == 1 && l.By[0].Name == "dialect") {
 		r.fault(by, "at most one name beside burn, of an identity, target, model or provider: it is their flag that is raised")
 	}
-	for _, field := range []string{"max", "bucket", "headroom", "reserved", "shares", "window", "warn", "status", "lost", "failure", "on_overrun", "mode"} {
+	for _, field := range []string{"max", "bucket", "headroom", "reserved", "shares", "window", "warn", "status", "lost", "failure", "on_overrun", "mode", "queue"} {
 		if v := n.get(field); v != nil {
 			r.faultFound(v, "it beside burn", "it left out, because burn refuses nothing by itself")
 		}

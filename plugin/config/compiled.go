@@ -27,6 +27,7 @@ type Compiled struct {
 	Targets      []*Target
 	Limits       []*Limit
 	KillPoll     bucket.Millis
+	Park         Park
 }
 
 // Currency is an ISO 4217 code. Unit is how many of bucket.Money's units one unit of it is.
@@ -176,8 +177,9 @@ type Limit struct {
 	Cell    bucket.Millis    // rolling window: what it counts in
 	Rule    *bucket.BurnRule // burn: Max is what a minute may use
 	Lost    bucket.Lost
-	Shadow  bool  // counts, and never refuses
-	Warn    []int // percent of what the limit gives, 1 to 100, ascending
+	Shadow  bool   // counts, and never refuses
+	Warn    []int  // percent of what the limit gives, 1 to 100, ascending
+	Queue   *Queue // bucket: nil = nobody waits
 	Failure Failure
 	Status  int // of a refusal: 429 or 402 or as configured
 }

@@ -48,6 +48,6 @@ func ExampleFaults() {
 	// limits[0].by[0]: found "tenant"; want one of target, model, provider, dialect
 	// limits[0].bucket.rate: found "60k/m"; want a rate such as 60000/m, from 1 to 9007199254740991 per s, m, h or d
 	// limits[0].bucket.burst: found 1.5e0; want a whole number from 1 to 9007199254740991
-	// limits[0].queue: found a setting of a later version; want it left out, because it is not carried out by this version
+	// limits[0].queue: found classes, and no identity named class; want one time for all calls, such as 300s, or that identity
 	// limits[1].count: found cost, and unpriced models: gpt-4o; want a price for each, or a for that leaves them out
 }

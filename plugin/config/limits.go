@@ -11,8 +11,8 @@ import (
 const maxLimits = 64
 
 const (
-	limitFields = "name by for count bucket headroom reserved shares max window burn warn status failure lost on_overrun mode"
-	limitLater  = "then queue"
+	limitFields = "name by for count bucket headroom reserved shares max window burn warn status failure lost on_overrun mode queue"
+	limitLater  = "then"
 	limitShape  = "1 to 64 of A-Z, a-z, 0-9, _, - and ."
 )
 
@@ -67,7 +67,7 @@ func (r *reader) limit(c *Compiled, n *node) *Limit {
 	if l.Kind == bucket.Burn {
 		l.Status = 403 // of a call that meets the flag
 	} else {
-		r.consequences(l, n)
+		r.consequences(c, l, n)
 	}
 	if l.Count == CountCost {
 		r.priced(c, l, n)
@@ -262,7 +262,7 @@ func (l *Limit) Budget() bool {
 
 // consequences reads what becomes of refusals, of lost leases, of overruns, and of calls while
 // the store can't be asked.
-func (r *reader) consequences(l *Limit, n *node) {
+func (r *reader) consequences(c *Compiled, l *Limit, n *node) {
 	l.Status = 429
 	if l.Budget() {
 		l.Status, l.Lost = 402, bucket.Charge
@@ -296,6 +296,9 @@ func (r *reader) consequences(l *Limit, n *node) {
 	l.Shadow = r.word(n.get("mode"), "enforce shadow", "") == 1
 	if v := n.get("warn"); v != nil {
 		r.warn(l, v)
+	}
+	if v := n.get("queue"); v != nil {
+		r.queue(c, l, v)
 	}
 }
 

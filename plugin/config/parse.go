@@ -24,7 +24,7 @@ func Parse(doc []byte, env func(string) (string, bool)) (*Compiled, error) {
 }
 
 const (
-	topFields = "version currency store hold body lease failure identity routes models unknown_model targets limits kill"
+	topFields = "version currency store hold body lease failure identity routes models unknown_model targets limits kill park"
 	topLater  = "stream answer cache breaker"
 )
 
@@ -50,6 +50,7 @@ func (r *reader) compile(root *node) *Compiled {
 	r.targets(c, root.get("targets"))
 	r.limits(c, root.get("limits"))
 	r.kill(c, root.get("kill"))
+	r.park(c, root.get("park"))
 	return c
 }
 

@@ -15,7 +15,7 @@ import (
 
 // sections of a small valid document, in order.
 var sections = []string{"version", "currency", "store", "hold", "body", "lease", "failure", "identity", "routes", "models",
-	"unknown_model", "targets", "limits", "kill"}
+	"unknown_model", "targets", "limits", "kill", "park"}
 
 var base = map[string]string{
 	"version":  `1`,
@@ -75,7 +75,7 @@ func TestEverySettingOfThisVersion(t *testing.T) {
 	}
 	c := parse(t, string(text))
 
-	if c.Currency != (Currency{"EUR", 1_000_000_000}) || c.KillPoll != 500 || c.Failure != FailOpen || c.UnknownRoute != Pass {
+	if c.Currency != (Currency{"EUR", 1_000_000_000}) || c.KillPoll != 500 || c.Park != (Park{500, 32 << 20}) || c.Failure != FailOpen || c.UnknownRoute != Pass {
 		t.Errorf("top: %+v", c)
 	}
 	wantStore := Store{Cluster: "emmer-bridge", Protocol: "upstash", Token: "s3cret", Timeout: 80, Namespace: "emmer_eu"}
@@ -160,8 +160,9 @@ func TestEverySettingOfThisVersion(t *testing.T) {
 	tenant, key, class := Key{"tenant", 1}, Key{"key", 2}, Key{"class", 4}
 	want := []*Limit{
 		{Name: "key-tpm", By: []Key{key}, For: []Match{{class, []string{"interactive-search"}}, {Key{"model", -1}, []string{"gpt-4o"}}},
-			Count: CountTokens, Kind: bucket.TokenBucket, Rate: 1, Per: 1, Burst: 90000, Failure: FailClosed, Status: 429},
-		{Name: "rps", Count: CountRequests, Kind: bucket.TokenBucket, Rate: 1, Per: 100, Burst: 20, Lost: bucket.Charge, Failure: FailOpen, Status: 503},
+			Count: CountTokens, Kind: bucket.TokenBucket, Rate: 1, Per: 1, Burst: 90000, Failure: FailClosed, Status: 429,
+			Queue: &Queue{Class: 4, Classes: []Wait{{"interactive-search", 50}, {"batch-ingestion", 300_000}}}},
+		{Name: "rps", Count: CountRequests, Kind: bucket.TokenBucket, Rate: 1, Per: 100, Burst: 20, Lost: bucket.Charge, Failure: FailOpen, Status: 503, Queue: &Queue{Any: 2000}},
 		{Name: "provider", By: []Key{{"target", -1}, {"model", -1}, {"provider", -1}, {"dialect", -1}}, Count: CountInputTokens,
 			Kind: bucket.CalendarWindow, Max: 100_000_000, Window: bucket.Calendar{Unit: bucket.Day, Starts: 1}, Period: "day@UTC", Failure: FailOpen, Status: 429},
 		{Name: "out", By: []Key{tenant}, Count: CountOutputTokens, Kind: bucket.CalendarWindow, Max: 4_194_304,
@@ -195,7 +196,7 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("yen have no minor unit, so their money counts in millionths, not in %d", c.Currency.Unit)
 	}
 	if c.Hold != HoldPair || c.Mismatch != MismatchDeny || c.Body != (Body{1 << 20, 256, 1 << 20}) || c.Lease != (Lease{60_000, 900_000, 6_000}) ||
-		c.Failure != FailClosed || c.UnknownRoute != Deny || c.KillPoll != 250 || c.UnknownModel != nil || len(c.Limits) != 0 {
+		c.Failure != FailClosed || c.UnknownRoute != Deny || c.KillPoll != 250 || c.Park != (Park{1000, 64 << 20}) || c.UnknownModel != nil || len(c.Limits) != 0 {
 		t.Errorf("%+v", c)
 	}
 	if len(c.Targets) != 1 || c.Targets[0].Name != "default" || !c.Targets[0].CachedInInput {

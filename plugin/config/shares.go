@@ -7,7 +7,8 @@ import (
 	"github.com/emmer-proxy/emmer/bucket"
 )
 
-// className is the identity whose values are the classes that a bucket is divided among.
+// className is the identity whose values are the classes that a bucket is divided among, and that may
+// wait for their turns.
 const className = "class"
 
 const (

@@ -87,6 +87,24 @@ func reply(t *testing.T, s *Stream, outcome bucket.Outcome) Event {
 	return storeReply(1002, 0, v)
 }
 
+// parkedReply grants a start so many ms after the store's present.
+func parkedReply(t *testing.T, s *Stream, wait int64) Event {
+	t.Helper()
+	v := numbers(int64(bucket.Granted), 5000, 65000+wait, 0, 5000+wait)
+	for range s.plan.Items {
+		v = append(v, numbers(-100)...)
+	}
+	for range s.plan.Items {
+		v = append(v, numbers(1000)...)
+	}
+	v = append(v, numbers(0)...)
+	v = append(v, script.Value{Text: s.parts[0].call.Nonce})
+	if _, err := script.DecodeReserve(s.parts[0].call, v); err != nil {
+		t.Fatalf("the test's reply is not one: %v", err)
+	}
+	return storeReply(1002, 0, v)
+}
+
 // storeReply is the store's answer with a script's values.
 func storeReply(now bucket.Millis, tag uint64, v []script.Value) Event {
 	return Event{Kind: StoreReply, Now: now, Tag: tag, Status: "200", Body: []byte(result(v))}
@@ -160,12 +178,12 @@ func kinds(fx []Effect) string {
 
 var effectNames = map[EffectKind]string{Hold: "hold", Call: "call", SetHeader: "set", RemoveHeader: "remove", SetResponseHeader: "respond",
 	EditBody: "replace", Answer: "answer", ResumeRequest: "resume", ResumeGate: "resume-gate", SetState: "state", Count: "count", Log: "log",
-	Tell: "tell", Wake: "wake", ShareIf: "share-if", Share: "share", Drained: "drained"}
+	Tell: "tell", Release: "release", Wake: "wake", ShareIf: "share-if", Share: "share", Drained: "drained"}
 
 var eventNames = map[EventKind]string{RequestHeaders: "request-headers", RequestBody: "request-body", RequestTrailers: "request-trailers",
 	GateHeaders: "gate-headers", StoreReply: "store-reply", StoreUnsent: "store-unsent", ResponseHeaders: "response-headers",
 	ResponseBody: "response-body", ResponseTrailers: "response-trailers", StreamDone: "stream-done", Recovered: "recovered",
-	StoreFault: "store-fault", Tick: "tick", Flush: "flush", Settle: "settle", LeaseTaken: "lease-taken", KillSeen: "kill-seen", SharedStored: "shared-stored", Shutdown: "shutdown"}
+	StoreFault: "store-fault", Released: "released", Queued: "queued", LeftQueue: "left-queue", Tick: "tick", Flush: "flush", Settle: "settle", LeaseTaken: "lease-taken", KillSeen: "kill-seen", SharedStored: "shared-stored", Shutdown: "shutdown"}
 
 func responseEvent() Event {
 	return Event{Kind: ResponseHeaders, Now: 1100, Response: dialect.ResponseHead{Status: 200, ContentType: "application/json"}}

@@ -31,6 +31,7 @@ const (
 	GateHeaders                           // the second entry reached its header callback
 	StoreReply                            // Tag, Status, Body
 	StoreUnsent                           // Tag: the host would not send the call
+	Released                              // what a Release said: a call that waited goes on
 	ResponseHeaders                       // Response, Ungated, End
 	ResponseBody                          // Body is this piece, End
 	ResponseTrailers                      //
@@ -44,6 +45,8 @@ const (
 	Flush                              // the callback that a Wake asked for
 	Settle                             // Job
 	LeaseTaken                         // Job: a granted reservation to keep alive
+	Queued                             // Place: a call waits for its turn
+	LeftQueue                          // Place: it waits no longer
 	KillSeen                           // Flag: a script's answer named a kill flag
 	StoreFault                         // Cluster, Class, Text: what kept a call from being decided
 	SharedStored                       // OK: whether the ShareIf was stored
@@ -69,8 +72,9 @@ type Event struct {
 	Class  callout.Class
 	Text   string
 
-	Job  *Job
-	Flag KillFlag
+	Job   *Job
+	Flag  KillFlag
+	Place *place
 
 	Shared  []byte
 	Version uint32
@@ -94,6 +98,7 @@ const (
 	Count                                   // counter Name += N
 	Log                                     // a line for the operator: Value
 	Tell                                    // an event for the Worker
+	Release                                 // give Event to the exchange N in a callback of its own, soon; nothing if it is over
 	Wake                                    // call the Worker with Flush in a callback of its own, soon
 	ShareIf                                 // store Body as shared data Name if its version is still Version; answer SharedStored
 	Share                                   // store Body as shared data Name

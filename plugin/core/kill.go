@@ -32,6 +32,7 @@ type killTable struct {
 	flags   map[string]KillFlag
 	polled  bucket.Millis // when the flags were last asked for, by any worker
 	version uint32        // of the shared data last read
+	changes uint64        // how often a flag was set
 }
 
 // any is false in the usual case, where not even the names of flags need to be made.
@@ -73,6 +74,7 @@ func (t *killTable) set(f KillFlag) {
 	}
 	if len(t.flags) < killCap {
 		t.flags[f.Field] = f
+		t.changes++
 	}
 }
 

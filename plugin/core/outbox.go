@@ -19,6 +19,8 @@ type Job struct {
 	keys      []string      // of the reserve, which the settlement names again
 	since, at bucket.Millis // when it was put in, when it is due
 	tries     int
+
+	wait bucket.Millis // of a lease: until it counts
 }
 
 // outbox holds the settlements that the store has not confirmed. Its order is that of arrival,

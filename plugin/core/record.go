@@ -16,6 +16,7 @@ type record struct {
 	code     string // of a refusal
 	limit    string
 	retry    bucket.Millis
+	queued   bucket.Millis // how long it waited for its turn
 	status   int
 	settled  string // usage, estimate, refund, cancelled
 	usage    dialect.Usage
@@ -55,6 +56,9 @@ func (r *record) json(s *Stream) []byte {
 	}
 	if r.retry > 0 {
 		w.number("retry_ms", int64(r.retry))
+	}
+	if s.place != nil {
+		w.number("queued_ms", int64(r.queued))
 	}
 	if p := s.plan; p != nil && len(p.Ignored) > 0 {
 		w.text("claim_ignored", strings.Join(p.Ignored, ","))

@@ -16,6 +16,7 @@ type part struct {
 	call   script.Call
 	state  partState
 	full   bool // the script's whole text was sent
+	leased bool // the Worker was told of it while the call waited for its turn
 	reply  bucket.ReserveReply
 }
 
@@ -170,12 +171,15 @@ func (s *Stream) conclude(inCallback bool, fx *effects) {
 	s.reply = s.merged()
 	switch {
 	case denied:
+		s.noQueue(fx)
 		s.cancel(now, fx)
 		s.refuse(s.plan.Deny(s.w.config, s.reply), fx)
 	case closed:
 		// Failure policy closed: nothing passes unreserved.
 		s.cancel(now, fx)
 		s.refuse(plan.StoreUnavailable(), fx)
+	case s.wait() > 0:
+		s.park(now, open, fx)
 	default:
 		s.admit(now, open, fx)
 		s.grant(inCallback, fx)
@@ -210,7 +214,7 @@ func (s *Stream) admit(now bucket.Millis, open bool, fx *effects) {
 		if p.state == unsent {
 			p.state = unknown // its settlement is to be sent all the same
 		}
-		if p.state == granted {
+		if p.state == granted && !p.leased {
 			fx.tell(Event{Kind: LeaseTaken, Now: now, Job: s.job(p, p.Of(s.plan.Items))})
 		}
 	}

@@ -14,8 +14,12 @@ func (s *Stream) onResponseHeaders(e *Event, fx *effects) {
 		fx.log("a provider was reached past emmer.gate: heads of refused calls get there too; list emmer.gate behind emmer in every chain, or set hold.mode to flag")
 	}
 	switch s.state {
-	case Reading, Deciding:
-		// Another filter or the host itself answered before the decision.
+	case Reading, Deciding, Parked:
+		// Another filter or the host itself answered before the decision, or before the call's turn.
+		if s.state == Parked {
+			s.cancel(e.Now, fx)
+			s.leave(e.Now, fx)
+		}
 		s.state = Preempted
 		s.record.decision = "preempted"
 		return
@@ -74,6 +78,12 @@ func (s *Stream) onDone(e *Event, fx *effects) {
 			s.record.decision = "aborted"
 			fx.count("emmer.aborted_undecided")
 		}
+	case Parked:
+		// Its place is free again at once: one settlement of zeros.
+		s.cancel(e.Now, fx)
+		s.leave(e.Now, fx)
+		s.record.decision = "aborted"
+		fx.count("emmer.queue_left")
 	case Reading:
 		s.record.decision = "aborted"
 	case Forwarded:

@@ -18,6 +18,7 @@ const (
 	Passing                 // not a call of ours: out of the way for good
 	Reading                 // the request body is being collected
 	Deciding                // the store was asked
+	Parked                  // granted, and its turn has not come
 	Forwarded               // the call went upstream, its answer has not begun
 	Responding              // the answer flows past the meter
 	Answered                // the metered answer is whole and settled
@@ -26,7 +27,7 @@ const (
 	Closed                  // over
 )
 
-var stateNames = [...]string{"fresh", "passing", "reading", "deciding", "forwarded", "responding", "answered", "refused", "preempted", "closed"}
+var stateNames = [...]string{"fresh", "passing", "reading", "deciding", "parked", "forwarded", "responding", "answered", "refused", "preempted", "closed"}
 
 func (s State) String() string { return stateNames[s] }
 
@@ -34,6 +35,7 @@ func (s State) String() string { return stateNames[s] }
 type Stream struct {
 	w     *Worker
 	id    string // of the reservation
+	n     uint64 // of the exchange in this VM
 	state State
 
 	gate     bool // there is a gate to hold the headers
@@ -56,6 +58,9 @@ type Stream struct {
 	deadline bucket.Millis // of the calls for one decision
 	leased   bool          // all of it is held, and the Worker keeps it alive
 	reply    bucket.ReserveReply
+	place    *place        // in the queue, once it had one
+	parkedAt bucket.Millis // when it got it
+	unqueued bool          // it might have waited, had there been room here
 
 	meter   dialect.Meter
 	output  *plan.Output
@@ -83,6 +88,8 @@ func (s *Stream) Step(event Event) []Effect {
 		s.onGateHeaders(&fx)
 	case StoreReply, StoreUnsent:
 		s.onStore(e, &fx)
+	case Released:
+		s.onReleased(e, &fx)
 	case ResponseHeaders:
 		s.onResponseHeaders(e, &fx)
 	case ResponseBody:
@@ -208,7 +215,7 @@ func (s *Stream) onRequestBody(e *Event, fx *effects) {
 		default:
 			s.decideBody(e, fx)
 		}
-	case Deciding:
+	case Deciding, Parked:
 		// More after the end can't be; trailers that follow a kept body wait with it.
 		if s.kept {
 			fx.hold()
@@ -262,6 +269,7 @@ func (s *Stream) decide(body []byte, now bucket.Millis, fx *effects) {
 		s.grant(true, fx)
 		return
 	}
+	s.unqueued = !s.w.parked.offer(p.Items, s.size)
 	if !s.reserve(now, fx) {
 		s.conclude(true, fx)
 		return
@@ -277,7 +285,7 @@ func (s *Stream) decide(body []byte, now bucket.Millis, fx *effects) {
 
 func (s *Stream) onGateHeaders(fx *effects) {
 	switch s.state {
-	case Reading, Deciding:
+	case Reading, Deciding, Parked:
 		s.gateHeld = true
 		fx.hold()
 	case Forwarded:
@@ -368,8 +376,11 @@ func (s *Stream) onRecovered(e *Event, fx *effects) {
 		fx.tell(Event{Kind: Settle, Now: e.Now, Job: &again})
 	}
 	switch s.state {
-	case Fresh, Reading, Deciding:
+	case Fresh, Reading, Deciding, Parked:
 		s.cancel(e.Now, fx)
+		if s.state == Parked {
+			s.leave(e.Now, fx)
+		}
 		s.refuse(plan.Refuse(nil, plan.Internal()), fx)
 	case Forwarded:
 		// It may be on its way or still parked: answer, and book the prompt as if it was sent.

@@ -37,10 +37,14 @@ func reach(t *testing.T, w *Worker, pair bool, to State) *Stream {
 	case Preempted:
 		step(headersEvent(pair))
 		step(responseEvent())
-	case Deciding, Forwarded, Responding, Answered, Closed:
+	case Deciding, Parked, Forwarded, Responding, Answered, Closed:
 		s = reach(t, w, pair, Reading)
 		step(bodyEvent(chat))
 		if to == Deciding {
+			break
+		}
+		if to == Parked {
+			step(parkedReply(t, s, 700))
 			break
 		}
 		step(reply(t, s, bucket.Granted))
@@ -75,6 +79,9 @@ func TestEveryPairOfStateAndEvent(t *testing.T) {
 			storeFails(1002, 0, callout.NoScript),
 			storeFails(1002, 0, callout.Unavailable),
 			{Kind: StoreUnsent, Now: 1002},
+			{Kind: Released, Now: 1003},
+			{Kind: Released, Now: 1003, Flag: KillFlag{Field: "key:k", Value: "0|ann|fire"}},
+			{Kind: Released, Now: 1003, End: true},
 			responseEvent(),
 			{Kind: ResponseBody, Now: 1200, Body: []byte(answer)},
 			{Kind: ResponseBody, Now: 1200, Body: []byte(answer), End: true},
@@ -83,7 +90,7 @@ func TestEveryPairOfStateAndEvent(t *testing.T) {
 			{Kind: StreamDone, Now: 1300},
 		}
 		if s.plan != nil && len(s.parts) > 0 {
-			list = append(list, reply(t, s, bucket.Granted), reply(t, s, bucket.Denied), reply(t, s, bucket.Killed), reply(t, s, bucket.NeverFits), reply(t, s, bucket.Settled))
+			list = append(list, parkedReply(t, s, 700), reply(t, s, bucket.Granted), reply(t, s, bucket.Denied), reply(t, s, bucket.Killed), reply(t, s, bucket.NeverFits), reply(t, s, bucket.Settled))
 		}
 		return list
 	}
@@ -98,11 +105,17 @@ func TestEveryPairOfStateAndEvent(t *testing.T) {
 				if e.End {
 					name += "/end"
 				}
+				if e.Flag.Field != "" {
+					name += "/killed"
+				}
 				if e.Kind == StoreReply {
 					r := callout.Read(e.Status, e.Body)
 					name += "/" + r.Class.String()
 					if len(r.Values) > 0 {
 						name += fmt.Sprintf("(%d)", r.Values[0].Int)
+						if r.Values[0].Int == 1 && r.Values[4].Int > 0 {
+							name += "/later"
+						}
 					}
 				}
 				fx := s.Step(e)
@@ -184,7 +197,9 @@ func TestRandomEventsKeepThePromises(t *testing.T) {
 		}
 		for range 3 + r.Intn(14) {
 			var e Event
-			switch r.Intn(12) {
+			switch r.Intn(13) {
+			case 12:
+				e = Event{Kind: Released, Now: 1005, End: r.Intn(4) == 0}
 			case 0, 1:
 				e = headersEvent(gate)
 				e.End = r.Intn(8) == 0
@@ -200,6 +215,9 @@ func TestRandomEventsKeepThePromises(t *testing.T) {
 				}
 				outcome := bucket.Outcome(1 + r.Intn(6))
 				e = reply(t, s, outcome)
+				if outcome == bucket.Granted && r.Intn(2) == 0 {
+					e = parkedReply(t, s, 700)
+				}
 				granted = granted || s.State() == Deciding && s.awaiting() && outcome <= bucket.Replayed
 			case 7:
 				e = storeFails(1002, 0, callout.Class(1+r.Intn(5)))
@@ -220,6 +238,9 @@ func TestRandomEventsKeepThePromises(t *testing.T) {
 		cause = StreamDone
 		apply(s.Step(Event{Kind: StreamDone, Now: 2000}))
 		apply(s.Step(Event{Kind: StreamDone, Now: 2000}))
+		if n := len(w.parked.places); n != 0 || w.parked.bytes != 0 {
+			t.Fatalf("seed %d: %d calls still wait for their turn, with %d bytes", seed, n, w.parked.bytes)
+		}
 		if answers > 1 || settles > 1 {
 			t.Fatalf("seed %d: %d answers, %d settlements", seed, answers, settles)
 		}

@@ -21,6 +21,7 @@ type Worker struct {
 	memory plan.Memory // a stream that plans may keep work in it; only Step lets it learn
 	outbox outbox
 	leases leases
+	parked parkTable
 	calls  map[uint64]call // in flight, by tag
 	next   uint64          // tag of the next call
 	drain  bool
@@ -60,6 +61,7 @@ func NewWorker(c *config.Compiled, tag string) *Worker {
 		tag:    tag,
 		layout: script.Layout{Namespace: c.Store.Namespace, Tag: "g", WithOverrides: true},
 		store:  callout.Upstash{Authority: c.Store.Cluster, Token: c.Store.Token},
+		parked: parkTable{most: c.Park},
 		calls:  map[uint64]call{},
 		next:   1,
 	}
@@ -71,7 +73,7 @@ func NewWorker(c *config.Compiled, tag string) *Worker {
 
 // NewStream makes the state of one exchange. n numbers it within this VM.
 func (w *Worker) NewStream(n uint64) *Stream {
-	return &Stream{w: w, id: w.tag + "-" + strconv.FormatUint(n, 36)}
+	return &Stream{w: w, n: n, id: w.tag + "-" + strconv.FormatUint(n, 36)}
 }
 
 // WantsShared says whether a Tick now should bring the shared data.
@@ -120,7 +122,12 @@ func (w *Worker) Step(event Event) []Effect {
 			fx.add(Effect{Kind: Wake})
 		}
 	case LeaseTaken:
-		w.leases.put(e.Job, e.Now+w.config.Lease.For/2)
+		w.leases.put(e.Job, e.Now+e.Job.wait+w.config.Lease.For/2)
+	case Queued:
+		w.parked.put(e.Place, e.Now)
+	case LeftQueue:
+		w.parked.drop(e.Place)
+		w.drained(&fx)
 	case KillSeen:
 		w.kills.set(e.Flag)
 	case Flush:
@@ -133,6 +140,7 @@ func (w *Worker) Step(event Event) []Effect {
 			w.looked = e.Now
 			w.pollKills(e, &fx)
 		}
+		w.parked.tick(e.Now, &w.kills, w.drain, &fx)
 	case StoreFault:
 		w.complain(e.Class, e.Text, e.Cluster, e.Now, &fx)
 	case SharedStored:
@@ -145,6 +153,7 @@ func (w *Worker) Step(event Event) []Effect {
 		w.doubt = e.Now + 2*w.callTimeout()
 	case Shutdown:
 		w.drain = true
+		w.parked.tick(e.Now, &w.kills, true, &fx)
 		w.send(e.Now, &fx)
 		w.drained(&fx)
 	}
@@ -152,7 +161,7 @@ func (w *Worker) Step(event Event) []Effect {
 }
 
 func (w *Worker) drained(fx *effects) {
-	if w.drain && w.outbox.empty() {
+	if w.drain && w.outbox.empty() && len(w.parked.places) == 0 {
 		fx.add(Effect{Kind: Drained})
 	}
 }

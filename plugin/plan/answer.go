@@ -73,6 +73,13 @@ func Refuse(p *Plan, r dialect.Refusal) Denial {
 // StoreUnavailable is the refusal of a call whose limits can't be checked, under failure closed.
 func StoreUnavailable() Denial { return Refuse(nil, unavailable()) }
 
+// QueueFull is the refusal of a call that might wait for its turn, but not here, where too much waits
+// already: until there is room again.
+func QueueFull(retry bucket.Millis) Denial {
+	d := Denial{Refusal: queueFull(), Retry: max(retry, 1), By: -1}
+	return d.withHeaders(nil)
+}
+
 // KilledLocally is the refusal of a call by a kill flag that is known without asking the store:
 // the flag's field "scope:id", and its value.
 func KilledLocally(field, value string) Denial {
@@ -260,6 +267,9 @@ func (p *Plan) denied(r bucket.ReserveReply) dialect.Refusal {
 		at := time.UnixMilli(int64(r.Now+retry) + 999).UTC()
 		b.WriteString("Try again at " + at.Format("2006-01-02T15:04:05Z") + ".")
 	} else {
+		if queue := p.Items[r.By].Queue; queue > 0 {
+			b.WriteString("Its turn would come later than the " + span(queue) + " that it may wait. ")
+		}
 		b.WriteString("Try again in " + span(retry) + ".")
 	}
 	refusal.Message = b.String()

@@ -78,6 +78,11 @@ func unavailable() dialect.Refusal {
 		Message: "The limits of this call can't be checked right now, so it is not forwarded. Try again."}
 }
 
+func queueFull() dialect.Refusal {
+	return dialect.Refusal{Reason: dialect.RateLimited, Status: 429, Code: "queue_full",
+		Message: "This call would have to wait for its turn, and too many calls wait already. Try again later."}
+}
+
 func missing(id *config.Identity) *dialect.Refusal {
 	var from []string
 	for _, s := range id.Sources {

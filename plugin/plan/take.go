@@ -35,6 +35,9 @@ func (p *Plan) take(c *config.Compiled, t *Memory, now bucket.Millis) *dialect.R
 			limit.Flag = l.By[0].Name + ":" + id
 		}
 		item := bucket.Item{Limit: limit, Shadow: l.Shadow}
+		if !l.Shadow { // who refuses nothing makes nobody wait
+			item.Queue = l.Queue.Of(p.Caller.Values)
+		}
 		if p.listed(item.Limit) {
 			continue
 		}

@@ -127,7 +127,7 @@ func (x *exchange) OnHttpResponseHeaders(_ int, end bool) (action types.Action) 
 	x.enter(true)
 	defer x.guard("response headers", &action)
 	switch x.stream.State() {
-	case core.Reading, core.Deciding, core.Forwarded:
+	case core.Reading, core.Deciding, core.Parked, core.Forwarded:
 	default:
 		return types.ActionContinue
 	}
@@ -298,20 +298,27 @@ func (x *exchange) defer1(wait bool, act func() error) {
 		}
 		return
 	}
+	x.later(func() {
+		x.spent = true
+		if err := act(); err != nil {
+			x.refused(err)
+		}
+	})
+}
+
+// later does something in a callback of its own, unless the exchange ends before.
+func (x *exchange) later(do func()) {
 	x.plugin.later(func() {
 		if x.gone {
 			return
 		}
 		x.enter(false)
-		x.spent = true
 		var ignored types.Action
 		defer x.guard("later", &ignored)
 		if err := proxywasm.SetEffectiveContext(x.id); err != nil {
 			return // the exchange ended meanwhile
 		}
-		if err := act(); err != nil {
-			x.refused(err)
-		}
+		do()
 	})
 }
 
@@ -365,7 +372,7 @@ func (x *exchange) guard(where string, action *types.Action) {
 		// The core did not come to answer, or its answer was not sent: what may still be parked here
 		// must neither wait for ever nor go on undecided.
 		switch x.stream.State() {
-		case core.Fresh, core.Reading, core.Deciding, core.Forwarded, core.Refused:
+		case core.Fresh, core.Reading, core.Deciding, core.Parked, core.Forwarded, core.Refused:
 			if x.said || x.gone {
 				return
 			}

@@ -198,6 +198,14 @@ func (p *plugin) step(e core.Event) {
 			p.send(f.Call)
 		case core.Wake:
 			p.later(func() { p.step(core.Event{Kind: core.Flush, Now: now()}) })
+		case core.Release:
+			if x := p.vm.exchanges[uint32(f.N)]; x != nil {
+				e := *f.Event
+				x.later(func() {
+					e.Now = now()
+					x.step(e)
+				})
+			}
 		case core.ShareIf:
 			err := proxywasm.SetSharedData(f.Name, f.Body, f.Version)
 			p.step(core.Event{Kind: core.SharedStored, Now: now(), OK: err == nil})
