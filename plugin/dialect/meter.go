@@ -16,6 +16,8 @@ type answer struct {
 	figure func(u *usageRecord, n uint8, v int64)
 	// event says what the name of an event means, and the value in a place of typeRole.
 	event func(name string) mark
+	// free: the provider bills nothing for the call.
+	free bool
 }
 
 // role is what a place of an answer means.
@@ -26,6 +28,7 @@ const (
 	textRole           // text that the model wrote; the place must ask for it as text or raw
 	reasoningRole      // the same, under one of several names of which a message may use two at once
 	usageRole          // a usage record, asked for as raw
+	openingRole        // one from before the answer: what it says of the output is not the end's
 	figureRole         // a figure of usage that stands alone
 	errorRole          // an error, unless it is null
 	typeRole           // a short string that answer.event understands
@@ -286,9 +289,11 @@ func (m *answerMeter) Close() {
 func (m *answerMeter) Usage() (Usage, Trust) {
 	u := m.usage
 	switch {
+	case m.api.free && !m.Failed():
+		return Usage{}, WholeUsage
 	case !u.seen, u.empty(): // none, or a mark of the place where it will stand
 		return Usage{}, NoUsage
-	case m.produced && (u.output == 0 || m.stale):
+	case u.early, m.produced && (u.output == 0 || m.stale):
 		// The figure of a moment before the end: a prompt doesn't grow while it is answered.
 		if u.input == 0 {
 			return Usage{}, NoUsage
@@ -317,7 +322,7 @@ func (m *answerMeter) Opaque() bool {
 
 func (m *answerMeter) begin(n uint8, k kinds) string {
 	switch m.api.roles[n] {
-	case usageRole:
+	case usageRole, openingRole:
 		m.record, m.overflow = m.record[:0], false
 	case errorRole:
 		m.inBand = m.inBand || k != kindNull
@@ -390,7 +395,8 @@ func (m *answerMeter) mark(what mark) {
 }
 
 func (m *answerMeter) raw(n uint8, p []byte, last bool) {
-	if m.api.roles[n] != usageRole {
+	role := m.api.roles[n]
+	if role != usageRole && role != openingRole {
 		m.text(n, p, last)
 		return
 	}
@@ -401,6 +407,9 @@ func (m *answerMeter) raw(n uint8, p []byte, last bool) {
 	m.record = append(m.record, p...)
 	if last && !m.overflow {
 		if u := m.api.usage(m.record); u.seen {
+			if role == openingRole {
+				u.early, u.output, u.reasoning, u.spoken = true, 0, 0, 0
+			}
 			m.pending.merge(u)
 		}
 	}

@@ -38,7 +38,6 @@ const (
 	cachedTokens
 	promptCached
 	reasoningTokens
-	usageFigures
 )
 
 // usagePath leads to a figure, or to an object with figures.
@@ -58,9 +57,12 @@ var usagePaths = [...]usagePath{
 	{name: "completion_tokens_details", within: []usagePath{{name: "reasoning_tokens", figure: reasoningTokens}}},
 }
 
+// maxFigures is more than any API's records have.
+const maxFigures = 24
+
 type usageReader struct {
-	figures [usageFigures]int64
-	found   [usageFigures]bool
+	figures [maxFigures]int64
+	found   [maxFigures]bool
 	bad     bool // a figure is no whole number between 0 and maxUsage
 }
 

@@ -5,6 +5,9 @@ import "github.com/emmer-proxy/emmer/bucket"
 // usageRecord is what one or more usage records say. Its fields are those of Usage.
 type usageRecord struct {
 	seen                                 bool
+	early                                bool // all of it is from before the answer
+	apart                                bool // fresh and the three parts of the cache are told apart: input is their sum
+	fresh                                int64
 	input, cached, write, hour, heard    int64
 	output, reasoning, spoken            int64
 	units, images, searches, audioMillis int64
@@ -14,9 +17,14 @@ type usageRecord struct {
 const maxUsage = 1 << 40
 
 // merge takes the larger of each figure: records are cumulative, so they repeat and are never
-// added; the first may only mark the place, the last may only carry details.
+// added; the first may only mark the place, the last may only carry details. Of an input that is told
+// in parts, each is the last that isn't 0: what one record puts down as fresh, a later one may have
+// found in the cache.
 func (u *usageRecord) merge(v usageRecord) {
+	u.early = v.early && (u.early || !u.seen)
 	u.seen = true
+	parts := [...]*int64{&u.fresh, &u.cached, &u.write, &u.hour}
+	last := [len(parts)]int64{u.fresh, u.cached, u.write, u.hour}
 	for _, f := range [...]struct {
 		to *int64
 		v  int64
@@ -26,6 +34,17 @@ func (u *usageRecord) merge(v usageRecord) {
 		{&u.units, v.units}, {&u.images, v.images}, {&u.searches, v.searches}, {&u.audioMillis, v.audioMillis},
 	} {
 		*f.to = max(*f.to, f.v)
+	}
+	if !v.apart {
+		return
+	}
+	u.apart, u.input = true, 0
+	for i, n := range [len(parts)]int64{v.fresh, v.cached, v.write, v.hour} {
+		if n == 0 {
+			n = last[i]
+		}
+		*parts[i] = n
+		u.input += n
 	}
 }
 
