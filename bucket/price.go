@@ -6,43 +6,92 @@ import (
 	"strconv"
 )
 
-// pricedUnits is how many units a Price is for.
-const pricedUnits = 1_000_000
-
-// Price is what a model costs: Money per 1,000,000 tokens of each kind.
+// Price is what a model costs.
 type Price struct {
+	// Money per 1,000,000 tokens of each kind.
 	Input       Money
 	CachedInput Money // input that the provider read from its cache
+	CacheWrite  Money // input that it wrote to its cache
+	CacheHour   Money // input that it wrote to its cache for an hour
+	AudioInput  Money
 	Output      Money
+	AudioOutput Money
+
+	SearchUnit  Money // each, of reranking
+	Image       Money // each, made
+	Search      Money // each, of the web
+	AudioMinute Money // of sound that was heard
+}
+
+// Used is what a call used of all that has a price.
+type Used struct {
+	Input                                          Tokens
+	CachedInput, CacheWrite, CacheHour, AudioInput Tokens // parts of Input, apart from each other
+	Output                                         Tokens
+	AudioOutput                                    Tokens // part of Output
+	SearchUnits, Images, Searches                  int64
+	Audio                                          Millis
 }
 
 var errCost = errors.New("cost is above 2^53-1")
 
-// Cost is what a call costs, rounded up once. input includes cached. It fails on a negative figure,
-// on more cached than input, and where the cost is above MaxAmount.
-func Cost(p Price, input, cached, output Tokens) (Money, error) {
-	if p.Input < 0 || p.CachedInput < 0 || p.Output < 0 {
-		return 0, errors.New("a price is negative")
+// What a cost is added up in: parts of a Money of which every price is a whole number, 1,000,000
+// tokens as well as 60,000 ms.
+const (
+	costParts   = 3_000_000
+	perMillion  = costParts / 1_000_000
+	perMinute   = costParts / 60_000
+	mostCostSum = MaxAmount * costParts >> 64 // the high half of the largest sum
+)
+
+// Cost is what a call costs, rounded up once. It fails on a negative figure, on parts that are more
+// than their whole, and where the cost is above MaxAmount.
+func Cost(p Price, u Used) (Money, error) {
+	type part struct {
+		n     int64
+		price Money
+		times uint64
 	}
-	if input < 0 || cached < 0 || output < 0 {
-		return 0, errors.New("a number of tokens is negative")
+	rest, text := u.Input, u.Output-u.AudioOutput
+	for _, n := range [...]Tokens{u.CachedInput, u.CacheWrite, u.CacheHour, u.AudioInput} {
+		if n < 0 || n > rest {
+			return 0, errors.New("the parts of the input are negative or more than the input")
+		}
+		rest -= n
 	}
-	if cached > input {
-		return 0, errors.New("more cached input than input")
+	if u.AudioOutput < 0 || text < 0 {
+		return 0, errors.New("spoken output is negative or more than the output")
 	}
 	var sum wide
-	for _, part := range [...]struct {
-		n     Tokens
-		price Money
-	}{{input - cached, p.Input}, {cached, p.CachedInput}, {output, p.Output}} {
-		// Two such products may pass 2^128 only above 2^63 each: three of 2^126 stay below.
-		sum = sum.add(product(uint64(part.n), uint64(part.price)))
+	for _, x := range [...]part{
+		{int64(rest), p.Input, perMillion}, {int64(u.CachedInput), p.CachedInput, perMillion},
+		{int64(u.CacheWrite), p.CacheWrite, perMillion}, {int64(u.CacheHour), p.CacheHour, perMillion},
+		{int64(u.AudioInput), p.AudioInput, perMillion},
+		{int64(text), p.Output, perMillion}, {int64(u.AudioOutput), p.AudioOutput, perMillion},
+		{u.SearchUnits, p.SearchUnit, costParts}, {u.Images, p.Image, costParts}, {u.Searches, p.Search, costParts},
+		{int64(u.Audio), p.AudioMinute, perMinute},
+	} {
+		if x.price < 0 {
+			return 0, errors.New("a price is negative")
+		}
+		if x.n < 0 {
+			return 0, errors.New("a figure of usage is negative")
+		}
+		one := product(uint64(x.n), uint64(x.price))
+		if one.hi > mostCostSum {
+			return 0, errCost
+		}
+		// Below 2^75 each, and a factor below 2^22.
+		if one = one.times(x.times); one.hi > mostCostSum {
+			return 0, errCost
+		}
+		sum = sum.add(one)
 	}
-	sum = sum.add(wide{0, pricedUnits - 1})
-	if sum.hi >= pricedUnits {
+	sum = sum.add(wide{0, costParts - 1})
+	if sum.hi >= costParts {
 		return 0, errCost
 	}
-	cost, _ := bits.Div64(sum.hi, sum.lo, pricedUnits)
+	cost, _ := bits.Div64(sum.hi, sum.lo, costParts)
 	if cost > MaxAmount {
 		return 0, errCost
 	}

@@ -19,20 +19,20 @@ func TestCost(t *testing.T) {
 		{"plain", p, 1000, 0, 500, 7_500_000, false},
 		{"cached is part of the input", p, 1000, 400, 0, 2_000_000, false},
 		{"nothing", p, 0, 0, 0, 0, false},
-		{"rounded up once, not for each part", Price{1, 1, 1}, 2, 1, 1, 1, false},
+		{"rounded up once, not for each part", Price{Input: 1, CachedInput: 1, Output: 1}, 2, 1, 1, 1, false},
 		{"a single token of a tiny price", Price{Input: 1}, 1, 0, 0, 1, false},
 		{"exactly whole", Price{Input: 1}, 1_000_000, 0, 0, 1, false},
 		{"one more", Price{Input: 1}, 1_000_001, 0, 0, 2, false},
 		{"the largest", Price{Output: MaxAmount}, 0, 0, 1_000_000, MaxAmount, false},
 		{"above it", Price{Output: MaxAmount}, 0, 0, 1_000_001, 0, true},
-		{"far above it", Price{MaxAmount, MaxAmount, MaxAmount}, 1 << 62, 1 << 61, 1 << 62, 0, true},
+		{"far above it", Price{Input: MaxAmount, CachedInput: MaxAmount, Output: MaxAmount}, 1 << 62, 1 << 61, 1 << 62, 0, true},
 		{"more cached than input", p, 10, 11, 0, 0, true},
 		{"negative tokens", p, -1, 0, 0, 0, true},
 		{"negative price", Price{Input: -1}, 1, 0, 0, 0, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := Cost(tt.p, tt.input, tt.cached, tt.output)
+			got, err := Cost(tt.p, Used{Input: tt.input, CachedInput: tt.cached, Output: tt.output})
 			if got != tt.want || (err != nil) != tt.fails {
 				t.Errorf("%d, %v; want %d", got, err, tt.want)
 			}
@@ -40,21 +40,66 @@ func TestCost(t *testing.T) {
 	}
 }
 
+func TestCostOfEveryKind(t *testing.T) {
+	// C23: 1000 tokens written to the cache, 200 for as long as is usual and 800 for an hour, at 5 and 8.
+	p := Price{Input: 4_000_000, CacheWrite: 5_000_000, CacheHour: 8_000_000}
+	if got, err := Cost(p, Used{Input: 1000, CacheWrite: 200, CacheHour: 800}); got != 7400 || err != nil {
+		t.Errorf("%d, %v", got, err)
+	}
+	// 61 s of sound at 0.006 a minute, two pictures at 0.04, a search unit at 0.002, three searches at 0.01.
+	p = Price{AudioMinute: 6_000_000, Image: 40_000_000, SearchUnit: 2_000_000, Search: 10_000_000}
+	if got, err := Cost(p, Used{Audio: 61_000, Images: 2, SearchUnits: 1, Searches: 3}); got != 6_100_000+80_000_000+2_000_000+30_000_000 || err != nil {
+		t.Errorf("%d, %v", got, err)
+	}
+	if got, err := Cost(Price{AudioMinute: 1}, Used{Audio: 1}); got != 1 || err != nil {
+		t.Errorf("a millisecond costs %d, %v", got, err)
+	}
+	if got, err := Cost(Price{Output: 1_000_000, AudioOutput: 3_000_000}, Used{Output: 10, AudioOutput: 4}); got != 18 || err != nil {
+		t.Errorf("%d, %v", got, err)
+	}
+	for _, u := range []Used{
+		{Input: 10, CachedInput: 6, CacheWrite: 5}, {Input: 10, AudioInput: 11}, {Input: 10, CacheHour: -1},
+		{Output: 1, AudioOutput: 2}, {Output: 1, AudioOutput: -1}, {SearchUnits: -1}, {Images: -1}, {Searches: -1}, {Audio: -1},
+	} {
+		if got, err := Cost(p, u); err == nil {
+			t.Errorf("%+v: %d", u, got)
+		}
+	}
+}
+
 func TestCostAgreesWithBigNumbers(t *testing.T) {
 	r := rand.New(rand.NewSource(1))
 	for range 20_000 {
 		n := func() int64 { return r.Int63() >> r.Intn(63) }
-		p := Price{Money(n()), Money(n()), Money(n())}
-		input, output := Tokens(n()), Tokens(n())
-		cached := input >> r.Intn(63)
-		sum := new(big.Int)
-		for _, x := range [][2]int64{{int64(input - cached), int64(p.Input)}, {int64(cached), int64(p.CachedInput)}, {int64(output), int64(p.Output)}} {
-			sum.Add(sum, new(big.Int).Mul(big.NewInt(x[0]), big.NewInt(x[1])))
+		m := func() Money { return Money(n()) }
+		p := Price{m(), m(), m(), m(), m(), m(), m(), m(), m(), m(), m()}
+		part := func(of *Tokens) Tokens {
+			v := *of >> r.Intn(63)
+			*of -= v
+			return v
 		}
-		sum.Add(sum, big.NewInt(999_999)).Div(sum, big.NewInt(1_000_000))
-		got, err := Cost(p, input, cached, output)
+		u := Used{Input: Tokens(n()), Output: Tokens(n()), SearchUnits: n(), Images: n(), Searches: n(), Audio: Millis(n())}
+		if r.Intn(2) == 0 {
+			u.SearchUnits, u.Images, u.Searches, u.Audio = 0, u.Images>>40, 0, u.Audio>>r.Intn(40)
+		}
+		rest, text := u.Input, u.Output
+		u.CachedInput, u.CacheWrite, u.CacheHour, u.AudioInput = part(&rest), part(&rest), part(&rest), part(&rest)
+		u.AudioOutput = part(&text)
+		sum := new(big.Int)
+		for _, x := range [][3]int64{
+			{int64(rest), int64(p.Input), 3}, {int64(u.CachedInput), int64(p.CachedInput), 3}, {int64(u.CacheWrite), int64(p.CacheWrite), 3},
+			{int64(u.CacheHour), int64(p.CacheHour), 3}, {int64(u.AudioInput), int64(p.AudioInput), 3},
+			{int64(text), int64(p.Output), 3}, {int64(u.AudioOutput), int64(p.AudioOutput), 3},
+			{u.SearchUnits, int64(p.SearchUnit), 3_000_000}, {u.Images, int64(p.Image), 3_000_000}, {u.Searches, int64(p.Search), 3_000_000},
+			{int64(u.Audio), int64(p.AudioMinute), 50},
+		} {
+			one := new(big.Int).Mul(big.NewInt(x[0]), big.NewInt(x[1]))
+			sum.Add(sum, one.Mul(one, big.NewInt(x[2])))
+		}
+		sum.Add(sum, big.NewInt(2_999_999)).Div(sum, big.NewInt(3_000_000))
+		got, err := Cost(p, u)
 		if fits := sum.Cmp(big.NewInt(MaxAmount)) <= 0; fits != (err == nil) || fits && sum.Int64() != int64(got) {
-			t.Fatalf("%+v %d %d %d: %d, %v; want %v", p, input, cached, output, got, err, sum)
+			t.Fatalf("%+v %+v: %d, %v; want %v", p, u, got, err, sum)
 		}
 	}
 }

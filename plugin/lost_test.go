@@ -443,7 +443,7 @@ func capacityOf(s *site, limit int) bucket.Amount {
 
 func costOf(t *testing.T, s *site, u dialect.Usage) bucket.Money {
 	t.Helper()
-	c, err := bucket.Cost(s.config.Models[0].Price, u.Input, u.CachedInput, u.Output)
+	c, err := bucket.Cost(s.config.Models[0].Price, bucket.Used{Input: u.Input, CachedInput: u.CachedInput, Output: u.Output})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -125,7 +125,7 @@ type Model struct {
 	MaxOutput     bucket.Tokens   // 0 = not stated
 	DefaultOutput bucket.Tokens
 	Price         bucket.Price
-	Priced        bool
+	Priced        Priced
 }
 
 // Target is a place that serves models.
@@ -142,7 +142,7 @@ type TargetModel struct {
 	Model    *Model
 	SendName string // the name sent upstream; empty = the caller's
 	Price    bucket.Price
-	Priced   bool
+	Priced   Priced
 }
 
 // Measure is what a limit counts.
@@ -155,6 +155,9 @@ const (
 	CountRequests
 	CountCost
 	CountConcurrency // calls that run now
+	CountSearchUnits
+	CountImages
+	CountAudioSeconds // begun seconds of sound that is heard
 )
 
 // Limit is a rule.

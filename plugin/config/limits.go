@@ -42,7 +42,7 @@ func (r *reader) limits(c *Compiled, n *node) {
 	}
 }
 
-var measures = [...]Measure{CountTokens, CountInputTokens, CountOutputTokens, CountRequests, CountCost, CountConcurrency}
+var measures = [...]Measure{CountTokens, CountInputTokens, CountOutputTokens, CountRequests, CountCost, CountConcurrency, CountSearchUnits, CountImages, CountAudioSeconds}
 
 func (r *reader) limit(c *Compiled, n *node) *Limit {
 	l := &Limit{Failure: c.Failure}
@@ -57,11 +57,11 @@ func (r *reader) limit(c *Compiled, n *node) *Limit {
 	if v := n.get("for"); v != nil {
 		r.matches(c, l, v)
 	}
-	const counts = "tokens input_tokens output_tokens requests cost concurrency"
+	const counts = "tokens input_tokens output_tokens requests cost concurrency search_units images audio_seconds"
 	if v := n.get("count"); v == nil {
 		r.missing(n, "count", "one of "+listed(counts))
 	} else {
-		l.Count = measures[r.word(v, counts, "search_units images audio_seconds")]
+		l.Count = measures[r.word(v, counts, "")]
 	}
 	r.shape(c, l, n)
 	if l.Kind == bucket.Burn {

@@ -185,7 +185,7 @@ func (r *reader) priced(c *Compiled, l *Limit, n *node) {
 		}
 		for _, m := range c.Models {
 			tm, serves := t.Serves(m)
-			if serves && l.reaches("model", m.Name) && !m.Priced && (tm == nil || !tm.Priced) && !has(without, m.Name) {
+			if serves && l.reaches("model", m.Name) && m.Priced == 0 && (tm == nil || tm.Priced == 0) && !has(without, m.Name) {
 				without = append(without, m.Name)
 			}
 		}

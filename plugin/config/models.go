@@ -112,30 +112,6 @@ func (r *reader) unknownModel(c *Compiled, n *node) {
 
 // price reads money for a million units of each. Cached input costs as much as other input
 // unless it is priced.
-func (r *reader) price(c *Compiled, n *node) (bucket.Price, bool) {
-	var p bucket.Price
-	if !r.object(n, "input cached_input output", "") {
-		return p, false
-	}
-	const want = "the price of 1,000,000 tokens, a decimal string such as \"2.50\""
-	p.Input = r.priceOf(c, n, "input", want)
-	p.Output = r.priceOf(c, n, "output", want)
-	p.CachedInput = p.Input
-	if n.has("cached_input") {
-		p.CachedInput = r.priceOf(c, n, "cached_input", want)
-	}
-	return p, true
-}
-
-func (r *reader) priceOf(c *Compiled, n *node, field, want string) bucket.Money {
-	v := n.get(field)
-	if v == nil {
-		r.missing(n, field, want)
-		return 0
-	}
-	return r.money(c, v, want)
-}
-
 // money reads a decimal string. A number is refused: it may have been a float on its way here.
 func (r *reader) money(c *Compiled, n *node, want string) bucket.Money {
 	if n.kind != kindString {

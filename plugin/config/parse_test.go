@@ -104,16 +104,17 @@ func TestEverySettingOfThisVersion(t *testing.T) {
 		t.Errorf("identities:\n%+v\nwant\n%+v", c.Identities, wantIdentities)
 	}
 
-	if len(c.Models) != 4 || c.UnknownModel != c.Models[0] {
+	if len(c.Models) != 8 || c.UnknownModel != c.Models[0] {
 		t.Fatalf("models: %+v", c.Models)
 	}
 	m := c.Models[0]
-	if m.Name != "gpt-4o" || m.Context != 128000 || m.MaxOutput != 16384 || m.DefaultOutput != 2048 || !m.Priced ||
-		m.Price != (bucket.Price{Input: 2_500_000_000, CachedInput: 1_250_000_000, Output: 10_000_000_000}) ||
+	if m.Name != "gpt-4o" || m.Context != 128000 || m.MaxOutput != 16384 || m.DefaultOutput != 2048 || m.Priced != PricedInput|PricedOutput ||
+		m.Price != (bucket.Price{Input: 2_500_000_000, CachedInput: 1_250_000_000, CacheWrite: 2_500_000_000, CacheHour: 2_500_000_000,
+			AudioInput: 2_500_000_000, Output: 10_000_000_000, AudioOutput: 10_000_000_000}) ||
 		m.Encoding.Name() != "o200k_base" || !reflect.DeepEqual(m.Aliases, []string{"gpt-4o-2024-11-20", "4o"}) {
 		t.Errorf("gpt-4o: %+v", m)
 	}
-	if m := c.Models[1]; m.MaxOutput != 512 || m.DefaultOutput != 512 || m.Priced || m.Encoding.Name() != "approx-claude" {
+	if m := c.Models[1]; m.MaxOutput != 512 || m.DefaultOutput != 512 || m.Priced != 0 || m.Encoding.Name() != "approx-claude" {
 		t.Errorf("claude-tiny: %+v", m)
 	}
 	images := tokenizer.RatesOf("gpt-4-turbo")
@@ -129,12 +130,27 @@ func TestEverySettingOfThisVersion(t *testing.T) {
 	if m := c.Models[3]; m.Encoding.Name() != "approx-gemma" || m.Rates != all {
 		t.Errorf("house-model: %s, %+v, want %+v", m.Encoding.Name(), m.Rates, all)
 	}
+	for i, want := range []struct {
+		price  bucket.Price
+		priced Priced
+	}{
+		{bucket.Price{Input: 3_000_000_000, CachedInput: 300_000_000, CacheWrite: 3_750_000_000, CacheHour: 6_000_000_000,
+			AudioInput: 3_000_000_000, Output: 15_000_000_000, AudioOutput: 15_000_000_000, Search: 10_000_000}, PricedInput | PricedOutput},
+		{bucket.Price{Input: 4_000_000_000, CachedInput: 4_000_000_000, CacheWrite: 4_000_000_000, CacheHour: 4_000_000_000,
+			AudioInput: 32_000_000_000, Output: 16_000_000_000, AudioOutput: 64_000_000_000, AudioMinute: 6_000_000}, PricedInput | PricedOutput | PricedAudio},
+		{bucket.Price{Image: 40_000_000}, PricedImages},
+		{bucket.Price{SearchUnit: 2_000_000}, PricedUnits},
+	} {
+		if m := c.Models[4+i]; m.Price != want.price || m.Priced != want.priced {
+			t.Errorf("%s: %+v %b", m.Name, m.Price, m.Priced)
+		}
+	}
 
 	if len(c.Targets) != 2 {
 		t.Fatalf("targets: %+v", c.Targets)
 	}
 	if e := c.Targets[0]; e.Name != "openai-eu" || e.Provider != "openai" || e.Region != "eu" || e.CachedInInput || len(e.Models) != 2 ||
-		e.Models[0].Model != m || e.Models[0].Price != m.Price || !e.Models[0].Priced || e.Models[0].SendName != "" ||
+		e.Models[0].Model != m || e.Models[0].Price != m.Price || e.Models[0].Priced != m.Priced || e.Models[0].SendName != "" ||
 		e.Models[1].SendName != "my-deployment" || e.Models[1].Price.Output != 600_000_000 || e.Models[1].Price.CachedInput != 150_000_000 {
 		t.Errorf("openai-eu: %+v", e)
 	}

@@ -93,6 +93,19 @@ func (r *record) json(s *Stream) []byte {
 			w.number("in", int64(r.usage.Input))
 			w.number("cached", int64(r.usage.CachedInput))
 			w.number("out", int64(r.usage.Output))
+			for _, f := range [...]struct {
+				name string
+				n    int64
+			}{
+				{"cache_write", int64(r.usage.CacheWrite + r.usage.CacheHour)}, {"audio_in", int64(r.usage.AudioInput)},
+				{"audio_out", int64(r.usage.AudioOutput)}, {"reasoning", int64(r.usage.Reasoning)},
+				{"search_units", r.usage.SearchUnits}, {"images", r.usage.Images}, {"searches", r.usage.Searches},
+				{"audio_ms", int64(r.usage.AudioMillis)},
+			} {
+				if f.n > 0 {
+					w.number(f.name, f.n)
+				}
+			}
 			if cost, ok := p.Cost(r.usage); ok {
 				w.number("cost", int64(cost))
 			}

@@ -115,7 +115,7 @@ func (s *Stream) settle(now bucket.Millis, whole bool, fx *effects) {
 		return
 	}
 	s.settled = true
-	usage, how := s.truth(whole)
+	usage, how := s.truth(whole, fx)
 	s.record.usage, s.record.settled = usage, how
 	if how == "estimate" {
 		fx.count("emmer.estimated")
@@ -135,12 +135,18 @@ func (s *Stream) settle(now bucket.Millis, whole bool, fx *effects) {
 
 // truth is the usage to book: the provider's figure if it gave one, nothing for an error without
 // output, else the estimate of the prompt plus what was seen of the answer.
-func (s *Stream) truth(whole bool) (dialect.Usage, string) {
+func (s *Stream) truth(whole bool, fx *effects) (dialect.Usage, string) {
 	if s.meter == nil {
 		return s.plan.Estimate(0), "estimate"
 	}
 	seen := s.output.Tokens()
-	switch u, trust := s.meter.Usage(); trust {
+	u, trust := s.meter.Usage()
+	if trust != dialect.NoUsage && s.plan.Absurd(u) {
+		// Policy for figures that can't be true: as if there were none.
+		fx.count("emmer.absurd_usage")
+		trust = dialect.NoUsage
+	}
+	switch u = s.plan.Asked(u); trust {
 	case dialect.InputUsage:
 		u.Output = max(u.Output, seen)
 		return u, "estimate"

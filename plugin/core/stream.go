@@ -261,6 +261,9 @@ func (s *Stream) decide(body []byte, now bucket.Millis, fx *effects) {
 	if s.hadSize {
 		s.edits = append(s.edits, [2]string{"content-length", strconv.Itoa(length)})
 	}
+	if p.Path != "" {
+		s.edits = append(s.edits, [2]string{":path", p.Path})
+	}
 	if len(c.Targets) > 0 {
 		s.edits = append(s.edits, [2]string{"x-emmer-target", p.Target.Name})
 	}

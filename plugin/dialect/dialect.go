@@ -24,6 +24,7 @@ type Dialect interface {
 // RequestHead is what the head of a request says of its body.
 type RequestHead struct {
 	ContentType string // with its parameters, such as the boundary of a form
+	Path        string // as it was sent, with its query
 }
 
 // Span is a range of bytes of a body: [Start, End).

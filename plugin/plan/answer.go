@@ -280,7 +280,10 @@ func (p *Plan) neverFits(i int, r bucket.ReserveReply) dialect.Refusal {
 	l := p.Limits[i]
 	message := "This call needs up to " + p.quantity(l, p.Items[i].Amount) + ", and the limit " + l.Name +
 		" never has more than " + p.quantity(l, p.most(i, r)) + ofClass(&p.Items[i].Limit) + "."
-	if l.Count != config.CountRequests {
+	switch {
+	case rare(l.Count):
+		message += " Ask for less in one call."
+	case l.Count != config.CountRequests:
 		message += " Ask for less output or send a shorter prompt."
 	}
 	return dialect.Refusal{Reason: dialect.BadRequest, Code: codeNeverFits, Message: message}
@@ -349,6 +352,12 @@ func (p *Plan) quantity(l *config.Limit, a bucket.Amount) string {
 		return n + " calls at a time"
 	case config.CountInputTokens:
 		return n + " input tokens"
+	case config.CountSearchUnits:
+		return n + " search units"
+	case config.CountImages:
+		return n + " images"
+	case config.CountAudioSeconds:
+		return n + " seconds of audio"
 	case config.CountOutputTokens:
 		return n + " output tokens"
 	}

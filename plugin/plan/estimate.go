@@ -38,34 +38,6 @@ func left(m *config.Model, in bucket.Tokens, how Method) bucket.Tokens {
 	return min(m.Context-in+over, m.Context)
 }
 
-// amount is what a usage takes from a limit, in the limit's unit; false where that can't be said,
-// for a cost without a price or one above bucket.MaxAmount.
-func (p *Plan) amount(count config.Measure, u dialect.Usage) (bucket.Amount, bool) {
-	switch count {
-	case config.CountRequests:
-		return 1, true
-	case config.CountInputTokens:
-		return bucket.Amount(capped(u.Input)), true
-	case config.CountOutputTokens:
-		return bucket.Amount(capped(u.Output)), true
-	case config.CountCost:
-		cost, ok := p.cost(u)
-		if !ok {
-			return bucket.MaxAmount, false
-		}
-		return bucket.Amount(cost), true
-	}
-	return bucket.Amount(plus(u.Input, u.Output)), true
-}
-
-func (p *Plan) cost(u dialect.Usage) (bucket.Money, bool) {
-	if !p.Priced {
-		return 0, false
-	}
-	cost, err := bucket.Cost(p.Price, capped(u.Input), min(capped(u.CachedInput), capped(u.Input)), capped(u.Output))
-	return cost, err == nil
-}
-
 // capped is n between 0 and bucket.MaxAmount.
 func capped(n bucket.Tokens) bucket.Tokens {
 	return min(max(n, 0), bucket.MaxAmount)

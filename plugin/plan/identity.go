@@ -56,6 +56,7 @@ func Identify(c *config.Compiled, h Head) (Caller, *dialect.Refusal) {
 		}
 		who.Values[i] = v
 	}
+	who.Body.Path = h.Path
 	for _, kv := range h.Headers {
 		if kv[0] == "content-type" {
 			who.Body.ContentType = kv[1]

@@ -79,7 +79,7 @@ func warnings(notes []Note) string {
 }
 
 // told says whether clients are told of a limit in the headers about rates and budgets. Calls at a
-// time are no rate, and observers refuse nothing.
+// time are no rate, what few calls use has no header, and observers refuse nothing.
 func told(l *config.Limit) bool {
-	return !l.Shadow && l.Kind != bucket.Concurrency && l.Kind != bucket.Burn
+	return !l.Shadow && l.Kind != bucket.Concurrency && l.Kind != bucket.Burn && !rare(l.Count)
 }

@@ -41,13 +41,14 @@ type Plan struct {
 	Factor  tokenizer.Factor
 	Output  bucket.Tokens // the most that may be produced, all answers together
 	Price   bucket.Price
-	Priced  bool
+	Priced  config.Priced
 	Limits  []*config.Limit // those that the call meets, in the order of the configuration
 	Items   []bucket.Item   // what it takes from each at worst; parallel to Limits
 	Never   int             // index of a limit that the call can never fit, else -1
 	Ignored []string        // limits whose claim says no maximum, so that their default holds
 	Kills   []string        // flags that stop the call, as "scope:id"
-	Edits   []Edit          // in ascending order, apart from each other
+	Edits   []Edit          // of the body, in ascending order, apart from each other
+	Path    string          // to be sent in place of the request's, if it is not empty
 	Parts   []Part          // Items by shard; none without Items
 
 	whole    [1]Part
@@ -159,14 +160,42 @@ func (p *Plan) choose(c *config.Compiled) *dialect.Refusal {
 		return noModel(p.Facts.Model, "is served by no target")
 	}
 	p.Price, p.Priced = p.Model.Price, p.Model.Priced
-	if as != nil && as.Priced {
-		p.Price, p.Priced = as.Price, true
+	if as != nil && as.Priced != 0 {
+		p.Price, p.Priced = as.Price, as.Priced
 	}
 	// An unknown model is counted like another one, but nobody said that it should become that.
 	if as != nil && p.Known && as.SendName != "" && as.SendName != p.Facts.Model {
-		p.Edits = append(p.Edits, Edit{p.Facts.ModelSpan, quoted(as.SendName)})
+		p.rename(as.SendName)
 	}
 	return nil
+}
+
+// rename makes the call ask for the model by its name at the target, where the call names it. What is
+// signed goes as it came: an edit would break its signature.
+func (p *Plan) rename(name string) {
+	at := p.Facts.ModelInPath
+	switch path := p.Caller.Body.Path; {
+	case p.Facts.Sealed:
+	case at == dialect.Span{}:
+		p.Edits = append(p.Edits, Edit{p.Facts.ModelSpan, quoted(name)})
+	case at.Start >= 0 && at.Start < at.End && at.End <= int64(len(path)):
+		p.Path = path[:at.Start] + escaped(name) + path[at.End:]
+	}
+}
+
+// escaped is s as a segment of a path (RFC 3986, section 3.3).
+func escaped(s string) string {
+	const hex = "0123456789ABCDEF"
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '.', c == '_', c == '~', c == '@':
+			out = append(out, c)
+		default:
+			out = append(out, '%', hex[c>>4], hex[c&15])
+		}
+	}
+	return string(out)
 }
 
 func noModel(name, why string) *dialect.Refusal {

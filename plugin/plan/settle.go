@@ -32,22 +32,6 @@ func (p *Plan) Cost(u dialect.Usage) (bucket.Money, bool) {
 	return p.cost(p.reported(u))
 }
 
-// reported adds cached input to the input where the target reports them apart.
-func (p *Plan) reported(u dialect.Usage) dialect.Usage {
-	u.Input, u.CachedInput, u.Output = capped(u.Input), capped(u.CachedInput), capped(u.Output)
-	if p.Target != nil && !p.Target.CachedInInput {
-		u.Input = plus(u.Input, u.CachedInput)
-	}
-	u.CachedInput = min(u.CachedInput, u.Input)
-	return u
-}
-
-// Estimate is the usage of a call whose provider reported none: the estimated prompt, and what was
-// counted of the answer.
-func (p *Plan) Estimate(out bucket.Tokens) dialect.Usage {
-	return dialect.Usage{Input: p.Input, Output: capped(out)}
-}
-
 // Output counts what a model produced. It keeps no text, so its size doesn't grow with the answer.
 type Output struct {
 	counter *tokenizer.Counter

@@ -8,7 +8,7 @@ import (
 
 // take lists the limits that the call meets and what it needs of each.
 func (p *Plan) take(c *config.Compiled, t *Memory, now bucket.Millis) *dialect.Refusal {
-	worst := dialect.Usage{Input: p.Input, Output: p.Output}
+	worst := p.Estimate(p.Output)
 	p.Limits, p.Items = make([]*config.Limit, 0, len(c.Limits)), make([]bucket.Item, 0, len(c.Limits))
 	p.shards(c)
 	var refusal *dialect.Refusal
@@ -42,6 +42,10 @@ func (p *Plan) take(c *config.Compiled, t *Memory, now bucket.Millis) *dialect.R
 			continue
 		}
 		amount, ok := p.need(l, worst)
+		ok = ok && (l.Count != config.CountCost || p.covered(worst))
+		if amount == 0 && rare(l.Count) {
+			continue // a chat makes no picture
+		}
 		if !ok && l.Shadow {
 			continue // nothing that could be counted
 		}
@@ -50,9 +54,9 @@ func (p *Plan) take(c *config.Compiled, t *Memory, now bucket.Millis) *dialect.R
 		p.Limits, p.Items = append(p.Limits, l), append(p.Items, item)
 		switch {
 		case l.Shadow:
-		case !ok && !p.Priced && refusal == nil:
+		case !ok && !p.covered(worst) && refusal == nil:
 			refusal = &dialect.Refusal{Reason: dialect.NotFound, Code: "unpriced_model", Param: "model",
-				Message: "The model " + shown(p.Facts.Model) + " has no price here, and the limit " + l.Name + " needs one."}
+				Message: "The model " + shown(p.Facts.Model) + " has no price here for a call of this kind, and the limit " + l.Name + " needs one."}
 		case !ok && p.Never < 0 && refusal == nil:
 			p.Never = len(p.Items) - 1
 			r := p.neverFits(p.Never, bucket.ReserveReply{})
