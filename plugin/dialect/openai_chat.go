@@ -41,10 +41,9 @@ func setChat(f *Facts, n uint8, k kinds, p []byte, at Span) string {
 	return ""
 }
 
-// Only POST makes a model work; GET and DELETE on the same path read and delete stored answers.
 func recogniseOpenAIChat(c *call) Dialect {
-	if c.method == "POST" && c.ends("chat", "completions") {
-		return openAIChat{}
+	if at, ok := c.onOpenAI("chat", "completions"); ok {
+		return openAIChat{at}
 	}
 	return nil
 }

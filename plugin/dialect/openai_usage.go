@@ -2,31 +2,31 @@ package dialect
 
 import "github.com/tidwall/gjson"
 
-// readOpenAIUsage reads a usage object that the scanner has found valid. It gives nothing for null,
-// for an object without token counts and for one with a figure that cannot be true.
+// readOpenAIUsage reads a usage object that the scanner has found valid: of Chat and Completions
+// (prompt_tokens, completion_tokens), or of Responses, Images and Audio (input_tokens,
+// output_tokens). It gives nothing for null, for an object without token counts and for one with a
+// figure that cannot be true.
 //
-// Cached input is part of prompt_tokens. It stands in prompt_tokens_details.cached_tokens (OpenAI),
-// prompt_cache_hit_tokens (DeepSeek) or cached_tokens (Moonshot). Reasoning is part of
-// completion_tokens, except where the total shows that it came on top (xAI).
+// Cached input is part of the input. It stands in prompt_tokens_details.cached_tokens (OpenAI),
+// prompt_cache_hit_tokens (DeepSeek) or cached_tokens (Moonshot). Reasoning is part of the output,
+// except where the total shows that it came on top (xAI).
 func readOpenAIUsage(raw []byte) usageRecord {
-	if len(raw) == 0 || raw[0] != '{' {
+	r, ok := readUsage(raw, usagePaths[:])
+	if !ok || !r.found[promptTokens] && !r.found[completionTokens] {
 		return usageRecord{}
 	}
-	var r usageReader
-	r.read(gjson.ParseBytes(raw), usagePaths[:])
-	input, output := r.figures[promptTokens], r.figures[completionTokens]
-	if !r.found[promptTokens] && !r.found[completionTokens] {
+	return r.record()
+}
+
+// readEmbeddingUsage reads the usage of embeddings. Some report a total and nothing else (Voyage),
+// some both (OpenAI, Jina). Nothing is written, so a larger total is of input too.
+func readEmbeddingUsage(raw []byte) usageRecord {
+	r, ok := readUsage(raw, usagePaths[:])
+	if !ok || !r.found[promptTokens] && !r.found[totalTokens] {
 		return usageRecord{}
 	}
-	cached := max(r.figures[promptCached], r.figures[cacheHit], r.figures[cachedTokens])
-	reasoning, total := r.figures[reasoningTokens], r.figures[totalTokens]
-	if r.bad {
-		return usageRecord{}
-	}
-	if reasoning > 0 && total == input+output+reasoning {
-		output += reasoning
-	}
-	return usageRecord{seen: true, input: input, cached: cached, output: output, reasoning: reasoning}
+	input := max(r.figures[promptTokens], r.figures[totalTokens])
+	return usageRecord{seen: true, input: input, cached: r.figures[cachedTokens]}
 }
 
 // Figures of a usage record.
@@ -34,13 +34,16 @@ const (
 	promptTokens = iota
 	completionTokens
 	totalTokens
-	cacheHit
 	cachedTokens
-	promptCached
+	cacheWrites
+	audioHeard
 	reasoningTokens
+	audioSpoken
+	webSearches
 )
 
-// usagePath leads to a figure, or to an object with figures.
+// usagePath leads to a figure, or to an object with figures. Of several paths to one figure the
+// largest counts.
 type usagePath struct {
 	name   string
 	figure int
@@ -49,12 +52,41 @@ type usagePath struct {
 
 var usagePaths = [...]usagePath{
 	{name: "prompt_tokens", figure: promptTokens},
+	{name: "input_tokens", figure: promptTokens},
 	{name: "completion_tokens", figure: completionTokens},
+	{name: "output_tokens", figure: completionTokens},
 	{name: "total_tokens", figure: totalTokens},
-	{name: "prompt_cache_hit_tokens", figure: cacheHit},
+	{name: "prompt_cache_hit_tokens", figure: cachedTokens},
 	{name: "cached_tokens", figure: cachedTokens},
-	{name: "prompt_tokens_details", within: []usagePath{{name: "cached_tokens", figure: promptCached}}},
-	{name: "completion_tokens_details", within: []usagePath{{name: "reasoning_tokens", figure: reasoningTokens}}},
+	{name: "prompt_tokens_details", within: inputDetails},
+	{name: "input_tokens_details", within: inputDetails},
+	{name: "input_token_details", within: inputDetails},
+	{name: "completion_tokens_details", within: outputDetails},
+	{name: "output_tokens_details", within: outputDetails},
+	{name: "output_token_details", within: outputDetails},
+	{name: "num_search_queries", figure: webSearches}, // Perplexity
+	{name: "num_sources_used", figure: webSearches},   // xAI
+}
+
+var (
+	inputDetails = []usagePath{
+		{name: "cached_tokens", figure: cachedTokens},
+		{name: "cache_write_tokens", figure: cacheWrites},
+		{name: "audio_tokens", figure: audioHeard},
+	}
+	outputDetails = []usagePath{
+		{name: "reasoning_tokens", figure: reasoningTokens},
+		{name: "audio_tokens", figure: audioSpoken},
+	}
+)
+
+// readUsage reads the figures of an object; false where it is none, or says what cannot be true.
+func readUsage(raw []byte, paths []usagePath) (r usageReader, ok bool) {
+	if len(raw) == 0 || raw[0] != '{' {
+		return r, false
+	}
+	r.read(gjson.ParseBytes(raw), paths)
+	return r, !r.bad
 }
 
 // maxFigures is more than any API's records have.
@@ -64,6 +96,19 @@ type usageReader struct {
 	figures [maxFigures]int64
 	found   [maxFigures]bool
 	bad     bool // a figure is no whole number between 0 and maxUsage
+}
+
+func (r *usageReader) record() usageRecord {
+	f := &r.figures
+	u := usageRecord{seen: true,
+		input: f[promptTokens], cached: f[cachedTokens], write: f[cacheWrites], heard: f[audioHeard],
+		output: f[completionTokens], reasoning: f[reasoningTokens], spoken: f[audioSpoken],
+		searches: f[webSearches],
+	}
+	if u.reasoning > 0 && f[totalTokens] == u.input+u.output+u.reasoning {
+		u.output += u.reasoning
+	}
+	return u
 }
 
 // read takes the figures that paths lead to, each from the first place that bears its name. What is
@@ -98,5 +143,5 @@ func (r *usageReader) take(figure int, v gjson.Result) {
 		r.bad = true
 		return
 	}
-	r.figures[figure], r.found[figure] = n, true
+	r.figures[figure], r.found[figure] = max(r.figures[figure], n), true
 }

@@ -29,10 +29,11 @@ func Recognise(method, path string) (Dialect, bool) {
 // recognisers are those of all dialects. The first that knows a call has it.
 var recognisers = [...]func(c *call) Dialect{
 	recogniseOpenAIChat,
+	recogniseOpenAIEmbeddings,
 }
 
 // Names are the names of all dialects.
-func Names() []string { return []string{"openai-chat"} }
+func Names() []string { return []string{"openai-chat", "openai-embeddings"} }
 
 // call is the first line of a request.
 type call struct {

@@ -5,11 +5,35 @@ type request struct {
 	schema []node
 	texts  []Part // what the text of a place is; Text where it is 0
 	items  []Item // what ends with the value of a place, if anything
-	// set takes what the facts are made of. p is a number or the inside of a string as written, at
-	// where it stands with its quotes; both are empty for values of other kinds, as they begin. A
-	// complaint that isn't empty refuses the body: it completes "<path> ...".
+	// set takes what the facts are made of. p is a number or the inside of a short string as written,
+	// at where it stands with its quotes; both are empty for values of other kinds and for texts, as
+	// they begin. A complaint that isn't empty refuses the body: it completes "<path> ...".
 	set func(f *Facts, n uint8, k kinds, p []byte, at Span) (complaint string)
+	// done takes the facts of a whole body, where more follows from them; else nil.
+	done func(f *Facts)
+	// media says how the parts of a message tell what they are; nil where an object of its own holds
+	// each medium.
+	media *media
 }
+
+// media is for APIs that say what a part of a message is in one of its members, and hold it in others:
+// it ends with the part, whatever the order of the members.
+type media struct {
+	parts []bool              // by place: such parts, as objects
+	holds []Item              // by place: what the part at hand is if this stands in it
+	named func(p []byte) Item // what it is by the short string in a place of kind
+	kind  uint8               // a place for short strings
+}
+
+// spoken is the item of a place where a string is a whole message, and anything else is not.
+const spoken = Items
+
+// sealedText is the part of a text that only the provider can read. It counts by its length.
+const sealedText = Parts
+
+// sealedBytes is how many bytes of base64 a token of sealed text takes, at least: a token of English
+// is four bytes and a half, of which base64 makes six.
+const sealedBytes = 5
 
 // newScanner makes a scanner of one body. What is known of the call already stands in facts.
 func (r *request) newScanner(facts Facts, maxDepth int, sink Sink) *requestScanner {
@@ -29,6 +53,8 @@ type requestScanner struct {
 	facts Facts
 	// ending is the item that ends with the text at hand: one that is a string, not an object.
 	ending Item
+	part   Item  // what the part of a message at hand is so far
+	sealed int64 // bytes of text that only the provider can read
 }
 
 func (s *requestScanner) Write(p []byte) *Fault {
@@ -59,17 +85,28 @@ func (s *requestScanner) Close() (Facts, *Fault) {
 	if s.json.fault != nil {
 		return Facts{}, s.json.fault
 	}
+	s.facts.TokenIDs += s.sealed / sealedBytes
+	if s.api.done != nil {
+		s.api.done(&s.facts)
+	}
 	return s.facts, nil
 }
 
 func (s *requestScanner) begin(n uint8, k kinds) string {
-	if k&(kindString|kindNumber) == 0 {
+	if m := s.api.media; m != nil && k != kindNull && m.holds[n] != 0 && s.part == 0 {
+		s.part = m.holds[n]
+	}
+	if k != kindNumber && !(k == kindString && s.api.schema[n].value) {
 		if complaint := s.api.set(&s.facts, n, k, nil, Span{}); complaint != "" {
 			return complaint
 		}
 	}
 	item := s.api.items[n]
 	switch {
+	case item == spoken:
+		if k == kindString {
+			s.ending = Message
+		}
 	case item == 0, k&(kindObject|kindArray) != 0: // ended by end
 	case item == Properties, item == Enum: // no such thing
 	case k == kindNull && absentIfNull(item):
@@ -91,7 +128,12 @@ func absentIfNull(item Item) bool {
 }
 
 func (s *requestScanner) end(n uint8, k kinds, empty bool) {
+	if m := s.api.media; m != nil && k == kindObject && m.parts[n] {
+		s.finish(s.part)
+		s.part = 0
+	}
 	switch item := s.api.items[n]; item {
+	case spoken:
 	case Properties:
 		if k == kindObject && !empty {
 			s.finish(item)
@@ -123,8 +165,10 @@ func (s *requestScanner) key(n uint8, p []byte, last bool) {
 }
 
 func (s *requestScanner) text(n uint8, p []byte, last bool) {
-	if s.sink != nil {
-		s.sink.Text(s.api.texts[n], p, last)
+	if part := s.api.texts[n]; part == sealedText {
+		s.sealed += int64(len(p))
+	} else if s.sink != nil {
+		s.sink.Text(part, p, last)
 	}
 	if last && s.ending != 0 {
 		s.finish(s.ending)
@@ -138,6 +182,11 @@ func (s *requestScanner) value(n uint8, k kinds, p []byte) string {
 	at := Span{s.json.start, s.json.start + int64(len(p))}
 	if k == kindString {
 		at.End += 2
+		if m := s.api.media; m != nil && n == m.kind {
+			if item := m.named(p); item != 0 {
+				s.part = item
+			}
+		}
 	}
 	return s.api.set(&s.facts, n, k, p, at)
 }
