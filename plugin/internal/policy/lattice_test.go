@@ -25,12 +25,12 @@ const lattice = `
 	bucket/script, go-redis < bucket/bridge;
 	bucket/script, go-redis, miniredis < bucket/buckettest;
 
-	NONE < plugin/closer, plugin/sse;
-	bucket, gjson, plugin/sse < plugin/dialect;
+	NONE < plugin/closer, plugin/sse, plugin/inflate;
+	bucket, gjson, plugin/sse, plugin/inflate < plugin/dialect;
 	NONE < plugin/config/zone < plugin/config;
 	plugin/dialect, tokenizer, bucket < plugin/config < plugin/plan;
 	bucket/script < plugin/callout;
-	plugin/plan, plugin/callout, plugin/closer < plugin/core;
+	plugin/plan, plugin/callout, plugin/closer, plugin/inflate < plugin/core;
 	plugin/core, sdk < plugin/shell < plugin;
 
 	wazero < hostsim;
