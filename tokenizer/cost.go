@@ -226,6 +226,9 @@ const bytesOfToken = 3
 // file is the cost of a file of any kind.
 func (r *Rates) file(m *medium, detail, format *word) int64 {
 	c := &m.content
+	if m.mime.n == 0 && format.n != 255 {
+		m.mime = *format // bare base64, its media type beside it
+	}
 	switch {
 	case !m.used || m.reference() || m.place == bare && m.head == 0:
 		return int64(r.FileUnknown)

@@ -161,8 +161,9 @@ const (
 // Refusal is a decision not to forward a call.
 type Refusal struct {
 	Reason  Reason
-	Status  int    // HTTP status; 0 = the usual one of Reason
-	Code    string // stable snake_case word, such as rate_limit_exceeded
-	Message string // a sentence for the person who reads the error
-	Param   string // the field at fault, if any
+	Status  int           // HTTP status; 0 = the usual one of Reason
+	Code    string        // stable snake_case word, such as rate_limit_exceeded
+	Message string        // a sentence for the person who reads the error
+	Param   string        // the field at fault, if any
+	Retry   bucket.Millis // after which it is worth trying again; 0 if that is not known
 }

@@ -14,7 +14,8 @@ import (
 //   - a second occurrence of a key that the schema names, also if spelled with escapes: some
 //     decoders take the first value, some the last;
 //   - such a key in another case: Go's encoding/json and ASP.NET's defaults take it for the same,
-//     unless the schema has a place for other keys too: then nothing is lost on either reading;
+//     unless the schema has a place for other keys too: then nothing is lost on either reading.
+//     Where an API takes snake_case for the same field, the two spellings are one key;
 //   - bytes that are no UTF-8: a decoder that drops them would turn an unknown key into a known one.
 //
 // Half a surrogate pair, written as an escape, is allowed: providers accept it.
@@ -107,6 +108,9 @@ func (s *jsonScanner) restart() {
 	*s = jsonScanner{schema: s.schema, h: s.h, max: s.max, lax: s.lax, base: s.base,
 		stack: s.stack[:0], held: s.held[:0], plain: s.plain[:0]}
 }
+
+// begins says that nothing of a document was seen but white space.
+func (s *jsonScanner) begins() bool { return s.state == wantValue && len(s.stack) == 0 }
 
 // write reads up to the end of the document, the end of p or a fault, and gives the bytes read.
 func (s *jsonScanner) write(p []byte) int {
@@ -413,8 +417,9 @@ func (s *jsonScanner) endKey(p []byte) {
 		s.plain = unescape(s.plain[:0], key)
 		key = s.plain
 	}
+	snake := s.schema[top.node].snake
 	for i, f := range s.schema[top.node].fields {
-		if f.key != string(key) {
+		if f.key != string(key) && !(snake && isSnake(f.key, key)) {
 			continue
 		}
 		top.field = uint8(i + 1)
@@ -434,14 +439,40 @@ func (s *jsonScanner) endKey(p []byte) {
 	if s.lax {
 		return
 	}
+	folded := key
+	if snake {
+		folded = bytes.ReplaceAll(key, underscore, nil)
+	}
 	for i, f := range s.schema[top.node].fields {
-		if len(key) >= len(f.key) && strings.EqualFold(f.key, string(key)) {
+		if len(folded) >= len(f.key) && strings.EqualFold(f.key, string(folded)) {
 			top.field = uint8(i + 1)
 			path := s.path()
 			s.fail("misspelled_key", path, path+" is given in other letters; spell it "+f.key)
 			return
 		}
 	}
+}
+
+var underscore = []byte{'_'}
+
+// isSnake says whether key is camel in snake_case. camel is ASCII.
+func isSnake(camel string, key []byte) bool {
+	k := 0
+	for i := 0; i < len(camel); i++ {
+		c := camel[i]
+		if c >= 'A' && c <= 'Z' {
+			if k >= len(key) || key[k] != '_' {
+				return false
+			}
+			k++
+			c += 'a' - 'A'
+		}
+		if k >= len(key) || key[k] != c {
+			return false
+		}
+		k++
+	}
+	return k == len(key)
 }
 
 // path names the value at hand, such as messages[2].content.

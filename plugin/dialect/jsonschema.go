@@ -11,6 +11,7 @@ type node struct {
 	text   bool    // strings are handed on by jsonHandler.text
 	value  bool    // short strings are handed on by jsonHandler.value
 	raw    kinds   // whole values of these kinds are handed on by jsonHandler.raw
+	snake  bool    // members may be written in snake_case too: max_tokens for maxTokens
 }
 
 type field struct {

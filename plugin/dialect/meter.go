@@ -36,6 +36,7 @@ const (
 	indexRole          // its number
 	messageRole        // where a message begins
 	finishRole         // a string here says that the answer came to its own end
+	producedRole       // output that is no text, such as a picture
 )
 
 // mark is what an event means for the answer as a whole.
@@ -184,12 +185,14 @@ func (m *answerMeter) sniff(p []byte) []byte {
 // parted as they should be are told apart by their ends.
 func (m *answerMeter) document(p []byte) {
 	for len(p) > 0 && m.json.fault == nil {
-		if m.json.state == docDone {
+		if ended := m.json.state == docDone; ended || m.json.begins() {
 			if isSpace(p[0]) || m.mode == readsArray && m.between(p[0]) {
 				p = p[1:]
 				continue
 			}
-			m.restart()
+			if ended {
+				m.restart()
+			}
 		}
 		p = p[m.json.write(p):]
 		if m.json.state == docDone {
@@ -330,6 +333,10 @@ func (m *answerMeter) begin(n uint8, k kinds) string {
 		m.choice = 0
 	case finishRole:
 		m.finish = m.finish || k == kindString
+	case producedRole:
+		if k != kindNull {
+			m.produced, m.stale = true, true
+		}
 	case messageRole:
 		m.reasoning, m.twice = false, false
 	case reasoningRole:

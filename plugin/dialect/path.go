@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -30,10 +31,16 @@ func Recognise(method, path string) (Dialect, bool) {
 var recognisers = [...]func(c *call) Dialect{
 	recogniseOpenAIChat,
 	recogniseOpenAIEmbeddings,
+	recogniseGemini,
 }
 
 // Names are the names of all dialects.
-func Names() []string { return []string{"openai-chat", "openai-embeddings"} }
+func Names() []string {
+	return []string{
+		"openai-chat", "openai-embeddings",
+		"gemini-generate", "gemini-count", "gemini-embed",
+	}
+}
 
 // call is the first line of a request.
 type call struct {
@@ -46,6 +53,7 @@ type call struct {
 type segment struct {
 	text string // canonical: decoded, in lower case
 	at   Span   // where it stands in the path as it was sent, parameters left out
+	from []int  // where in it each byte of text was
 }
 
 // ends says whether the path ends in these segments.
@@ -60,6 +68,20 @@ func (c *call) ends(texts ...string) bool {
 		}
 	}
 	return true
+}
+
+// verb parts the last segment at its last colon, as Google's APIs do: what the call is about, and
+// what is to be done with it, in lower case.
+func (c *call) verb() (of segment, verb string) {
+	if len(c.seg) == 0 {
+		return segment{}, ""
+	}
+	s := c.seg[len(c.seg)-1]
+	i := strings.LastIndexByte(s.text, ':')
+	if i < 0 {
+		return s, ""
+	}
+	return segment{s.text[:i], Span{s.at.Start, int64(s.from[i])}, s.from[:i]}, s.text[i+1:]
 }
 
 // named gives a segment in the letters in which it was sent, decoded once as servers do.
@@ -85,6 +107,9 @@ func LLMPath(path string) bool {
 			if before == "api" { // Ollama
 				return true
 			}
+		}
+		if i := strings.LastIndexByte(s.text, ':'); i >= 0 && slices.Contains(geminiVerbs[:], s.text[i+1:]) {
+			return true
 		}
 		before = s.text
 	}
@@ -157,7 +182,7 @@ func segments(path string) []segment {
 				out = out[:len(out)-1]
 			}
 		default:
-			s := segment{string(text), Span{int64(at[begin]), int64(len(path))}}
+			s := segment{string(text), Span{int64(at[begin]), int64(len(path))}, at[begin:end]}
 			if end < len(b) {
 				s.at.End = int64(at[end])
 			}

@@ -4,7 +4,7 @@ package dialect
 type request struct {
 	schema []node
 	texts  []Part // what the text of a place is; Text where it is 0
-	items  []Item // what ends with the value of a place, if anything
+	items  []Item // what ends with the value of a place, if anything; not with a list of the same
 	// set takes what the facts are made of. p is a number or the inside of a short string as written,
 	// at where it stands with its quotes; both are empty for values of other kinds and for texts, as
 	// they begin. A complaint that isn't empty refuses the body: it completes "<path> ...".
@@ -143,6 +143,9 @@ func (s *requestScanner) end(n uint8, k kinds, empty bool) {
 			s.finish(item)
 		}
 	default:
+		if nd := &s.api.schema[n]; k == kindArray && nd.elem != 0 && nd.fields != nil {
+			break // a list of what could have stood here itself
+		}
 		s.finish(item)
 	}
 }

@@ -125,6 +125,7 @@ func (d Denial) withHeaders(rates [][2]string) Denial {
 	if d.Limit != "" {
 		d.Headers = append(d.Headers, [2]string{"x-emmer-limit", d.Limit})
 	}
+	d.Refusal.Retry = d.Retry // some dialects say it in the body
 	if d.Retry > 0 {
 		seconds := (d.Retry-1)/1000 + 1
 		d.Headers = append(d.Headers,
