@@ -32,6 +32,7 @@ var recognisers = [...]func(c *call) Dialect{
 	recogniseOpenAIChat,
 	recogniseOpenAIEmbeddings,
 	recogniseGemini,
+	recogniseAnthropic,
 }
 
 // Names are the names of all dialects.
@@ -39,6 +40,7 @@ func Names() []string {
 	return []string{
 		"openai-chat", "openai-embeddings",
 		"gemini-generate", "gemini-count", "gemini-embed",
+		"anthropic-messages", "anthropic-count-tokens",
 	}
 }
 

@@ -6,8 +6,8 @@ import "github.com/emmer-proxy/emmer/bucket"
 type usageRecord struct {
 	seen                                 bool
 	early                                bool // all of it is from before the answer
-	apart                                bool // fresh and the three parts of the cache are told apart: input is their sum
-	fresh                                int64
+	apart                                bool // fresh, cached and written are told apart: input is their sum
+	fresh, written                       int64
 	input, cached, write, hour, heard    int64
 	output, reasoning, spoken            int64
 	units, images, searches, audioMillis int64
@@ -23,8 +23,7 @@ const maxUsage = 1 << 40
 func (u *usageRecord) merge(v usageRecord) {
 	u.early = v.early && (u.early || !u.seen)
 	u.seen = true
-	parts := [...]*int64{&u.fresh, &u.cached, &u.write, &u.hour}
-	last := [len(parts)]int64{u.fresh, u.cached, u.write, u.hour}
+	cached := u.cached
 	for _, f := range [...]struct {
 		to *int64
 		v  int64
@@ -38,14 +37,19 @@ func (u *usageRecord) merge(v usageRecord) {
 	if !v.apart {
 		return
 	}
-	u.apart, u.input = true, 0
-	for i, n := range [len(parts)]int64{v.fresh, v.cached, v.write, v.hour} {
-		if n == 0 {
-			n = last[i]
-		}
-		*parts[i] = n
-		u.input += n
+	u.apart = true
+	u.fresh, u.written = last(u.fresh, v.fresh), last(u.written, v.written)
+	u.cached = last(cached, v.cached)
+	u.hour = min(u.hour, u.written)
+	u.write = u.written - u.hour
+	u.input = u.fresh + u.cached + u.written
+}
+
+func last(before, now int64) int64 {
+	if now == 0 {
+		return before
 	}
+	return now
 }
 
 // empty says that nothing was used, which no call that was answered can say.
