@@ -43,6 +43,7 @@ func TestParseNamesEveryFaultByLine(t *testing.T) {
 		{smallest + "bridge dance\n", `t/x.txtar:5: bridge: want kill, restart, stall, go or drop N, found "dance"`},
 		{smallest + "redis fail\n", `t/x.txtar:5: redis: want stall, go, kill, restart or fail TEXT, found "fail"`},
 		{smallest + "advance 1h\n", "t/x.txtar:5: advance: only with `clock: frozen` in settings"},
+		{smallest + "pass 1h\n", "t/x.txtar:5: pass: want a duration of at most 10s, found 1h0m0s"},
 		{smallest + `write "a` + "\n", `t/x.txtar:5: bad quoted text "a`},
 		{smallest + "[pair\n", `t/x.txtar:5: no ] in "[pair"`},
 	} {

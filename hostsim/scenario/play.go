@@ -99,7 +99,16 @@ func (w *world) step(ctx context.Context, st *step) error {
 		if err != nil {
 			return err
 		}
-		return w.bridge.Advance(d)
+		if err := w.bridge.Advance(d); err != nil {
+			return err
+		}
+		return pass(ctx, min(d, longestLag))
+	case "pass":
+		d, err := time.ParseDuration(st.args[0])
+		if err != nil {
+			return err
+		}
+		return pass(ctx, d)
 	case "kill":
 		order := map[string]string{"scope": st.args[0], "id": w.expand(st.args[1]), "reason": "scenario"}
 		for _, word := range st.args[2:] {
@@ -118,6 +127,21 @@ func (w *world) step(ctx context.Context, st *step) error {
 		return fmt.Errorf("no step %q", st.verb)
 	}
 	return nil
+}
+
+// longestLag is how much real time an advance takes along at the most.
+const longestLag = 600 * time.Millisecond
+
+// pass lets real time pass: the gateway's own clock can't be driven.
+func pass(ctx context.Context, d time.Duration) error {
+	over := time.NewTimer(d)
+	defer over.Stop()
+	select {
+	case <-over.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // send starts a request as often as asked, and waits for its end in the foreground.

@@ -44,6 +44,9 @@ type expectation struct {
 	within  time.Duration // 0 = the default
 }
 
+// longestPass bounds how long a scenario may let time pass.
+const longestPass = 10 * time.Second
+
 const (
 	opAbsent  = "absent"
 	opPresent = "present"
@@ -157,6 +160,15 @@ func (s *Scenario) parseStep(line string, labels map[string]bool) (step, error) 
 			return st, fmt.Errorf("advance: only with `clock: frozen` in %s", fileSettings)
 		}
 		_, err := time.ParseDuration(st.args[0])
+		return st, err
+	case "pass":
+		if err := want(1, 1, "a duration of at most 10s"); err != nil {
+			return st, err
+		}
+		d, err := time.ParseDuration(st.args[0])
+		if err == nil && (d <= 0 || d > longestPass) {
+			err = fmt.Errorf("pass: want a duration of at most %v, found %v", longestPass, d)
+		}
 		return st, err
 	case "kill":
 		return st, want(2, 4, "a scope, an id, and if you like for=1h and a reason (of several words: quoted)")

@@ -49,6 +49,9 @@ const (
 	LeftQueue                          // Place: it waits no longer
 	KillSeen                           // Flag: a script's answer named a kill flag
 	StoreFault                         // Cluster, Class, Text: what kept a call from being decided
+	StoreRefused                       // Refusal: what the store said to a call
+	RefusalOver                        // Job: what was granted, though the like was refused
+	RefusalAsked                       // Refusal: a call that it covers asks the store all the same
 	SharedStored                       // OK: whether the ShareIf was stored
 	Shutdown                           // the plugin ends; Drained answers when nothing is left to send
 )
@@ -75,6 +78,8 @@ type Event struct {
 	Job   *Job
 	Flag  KillFlag
 	Place *place
+
+	Refusal *refusal
 
 	Shared  []byte
 	Version uint32

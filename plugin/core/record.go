@@ -15,6 +15,7 @@ type record struct {
 	decision string
 	code     string // of a refusal
 	limit    string
+	from     string // whom a decision came from, where it was not the store
 	retry    bucket.Millis
 	queued   bucket.Millis // how long it waited for its turn
 	status   int
@@ -53,6 +54,9 @@ func (r *record) json(s *Stream) []byte {
 	}
 	if r.limit != "" {
 		w.text("limit", r.limit)
+	}
+	if r.from != "" {
+		w.text("from", r.from)
 	}
 	if r.retry > 0 {
 		w.number("retry_ms", int64(r.retry))

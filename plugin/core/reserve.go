@@ -46,7 +46,7 @@ func (s *Stream) reserve(now bucket.Millis, fx *effects) bool {
 	kills := flagFields(s.plan.Kills)
 	for i := range s.parts {
 		p := &s.parts[i]
-		p.Part, p.layout = &s.plan.Parts[i], s.w.layout
+		p.Part, p.layout = &s.plan.Parts[i], s.w.shard(&s.plan.Parts[i])
 		call, err := p.layout.Reserve(bucket.ReserveRequest{
 			ID: s.id, Lease: c.Lease.For, Keep: c.Lease.Keep, Cell: c.Lease.Cell, Kills: kills, Items: p.Of(s.plan.Items),
 		}, "r."+s.id)
@@ -59,6 +59,9 @@ func (s *Stream) reserve(now bucket.Millis, fx *effects) bool {
 	}
 	return s.awaiting()
 }
+
+// shard is where a part of a call is kept.
+func (w *Worker) shard(*plan.Part) script.Layout { return w.layout }
 
 func (s *Stream) ask(i int, timeout bucket.Millis, fx *effects) {
 	p := &s.parts[i]
@@ -138,8 +141,10 @@ func (s *Stream) take(p *part, reply callout.Reply, fx *effects) {
 		return
 	case got.Outcome == bucket.Granted || got.Outcome == bucket.Replayed:
 		p.state = granted
+		s.grantedAgain(p, fx)
 	default:
 		p.state = refused
+		s.remember(p, got, fx)
 	}
 	p.reply = got
 	if got.BadOverride > 0 {

@@ -267,6 +267,9 @@ func (s *Stream) decide(body []byte, now bucket.Millis, fx *effects) {
 	if len(c.Targets) > 0 {
 		s.edits = append(s.edits, [2]string{"x-emmer-target", p.Target.Name})
 	}
+	if s.refuseRemembered(now, fx) {
+		return
+	}
 	if len(p.Items) == 0 {
 		s.record.decision = plan.Granted
 		s.grant(true, fx)

@@ -18,6 +18,7 @@ type Worker struct {
 	layout script.Layout
 	store  callout.Upstash
 	kills  killTable
+	denied refusals    // what the store refused lately
 	memory plan.Memory // a stream that plans may keep work in it; only Step lets it learn
 	outbox outbox
 	leases leases
@@ -123,6 +124,8 @@ func (w *Worker) Step(event Event) []Effect {
 		}
 	case LeaseTaken:
 		w.leases.put(e.Job, e.Now+e.Job.wait+w.config.Lease.For/2)
+	case StoreRefused, RefusalAsked, RefusalOver:
+		w.onRefusal(e, &fx)
 	case Queued:
 		w.parked.put(e.Place, e.Now)
 	case LeftQueue:
@@ -133,6 +136,7 @@ func (w *Worker) Step(event Event) []Effect {
 	case Flush:
 		w.send(e.Now, &fx)
 	case Tick:
+		w.denied.expire(e.Now)
 		w.presumeLost(&fx)
 		w.renew(e.Now, &fx)
 		w.send(e.Now, &fx)
@@ -313,6 +317,7 @@ func (w *Worker) onSettled(c call, replies []callout.Reply, now bucket.Millis, f
 		if r.Class == callout.OK && err == nil {
 			w.outbox.done()
 			fx.count(settledCounter(got.Outcome))
+			w.gaveBack(j, now)
 			for _, i := range got.Tripped {
 				w.burnt(j.Items[i], fx)
 			}
