@@ -24,8 +24,9 @@ type store struct {
 	config    *config.Compiled
 }
 
-func (s store) layout() script.Layout {
-	return script.Layout{Namespace: s.namespace, Tag: "g", WithOverrides: true}
+// layout is that of the shard in which a limit is kept for an entity.
+func (s store) layout(l *config.Limit, values map[string]string) script.Layout {
+	return script.Layout{Namespace: s.namespace, WithOverrides: true}.Of(plan.OrgOf(l, values))
 }
 
 func (s store) limit(name string) (*config.Limit, error) {
@@ -52,7 +53,7 @@ func (s store) override(ctx context.Context, limit, value string, stands time.Du
 		until = now.Add(stands).UnixMilli()
 	}
 	field := script.OverrideField(l.Name, plan.EntityOf(l, values))
-	return s.client.HSet(ctx, s.layout().Overrides(), field, value+"|"+strconv.FormatInt(until, 10)).Err()
+	return s.client.HSet(ctx, s.layout(l, values).Overrides(), field, value+"|"+strconv.FormatInt(until, 10)).Err()
 }
 
 // level is how a limit stands for the entity that the values name.
@@ -68,7 +69,7 @@ func (s store) level(ctx context.Context, limit string, values map[string]string
 	}
 	asked := plan.StoreLimit(l, plan.EntityOf(l, values), bucket.Millis(now.UnixMilli()))
 	asked.Share = values["class"]
-	c, err := s.layout().Level(asked, "probe")
+	c, err := s.layout(l, values).Level(asked, "probe")
 	if err != nil {
 		return none, err
 	}
@@ -92,9 +93,10 @@ func (s store) level(ctx context.Context, limit string, values map[string]string
 	return script.DecodeLevel(c, v)
 }
 
-// records counts the reservations that are held, and those that were settled and are remembered.
+// records counts the reservations that are held, and those that were settled and are remembered. One
+// that touches two shards is one in each.
 func (s store) records(ctx context.Context) (held, settled int, err error) {
-	iter := s.client.Scan(ctx, 0, s.namespace+":1:{g}:r:*", 1000).Iterator()
+	iter := s.client.Scan(ctx, 0, s.namespace+":1:{*}:r:*", 1000).Iterator()
 	for iter.Next(ctx) {
 		v, err := s.client.Get(ctx, iter.Val()).Result()
 		switch {
@@ -114,7 +116,7 @@ func (s store) records(ctx context.Context) (held, settled int, err error) {
 func (s store) limits(ctx context.Context) (n, longest int, err error) {
 	iter := s.client.Scan(ctx, 0, s.namespace+":*", 1000).Iterator()
 	for iter.Next(ctx) {
-		if strings.Contains(iter.Val(), ":{g}:l:") {
+		if strings.Contains(iter.Val(), "}:l:") {
 			n++
 		}
 		longest = max(longest, len(iter.Val())-len(s.namespace))

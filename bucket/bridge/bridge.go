@@ -10,6 +10,9 @@
 //	POST /emmer/v1/resume  {"scope":"tenant","id":"acme"}
 //	GET  /emmer/v1/kills
 //
+// Where the filter divides the store by orgs, "org":"..." in an order, or ?org= in the list, means the
+// flags in that org's shard, which stop its calls alone. Those without it stop the calls of all orgs.
+//
 // Status codes: 200, 400 for a Redis error (its text unchanged, so that its first word can be
 // matched) and for a body that is no command, 401, 403 for a command that is not on the allow-list
 // or a token of the other kind, 404, 405, 413, and 503 where no answer of Redis is known: TIMEOUT
@@ -40,6 +43,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -266,7 +270,13 @@ func (b *Bridge) route(r *http.Request) (string, answer) {
 	case "/emmer/v1/resume":
 		return "operator", b.operated(r, http.MethodPost, b.resume)
 	case "/emmer/v1/kills":
-		return "operator", b.operated(r, http.MethodGet, b.kills)
+		return "operator", b.operated(r, http.MethodGet, func(ctx context.Context, _, _ string) answer {
+			query, err := url.ParseQuery(r.URL.RawQuery)
+			if err != nil {
+				return refuse(http.StatusBadRequest, "BADREQUEST", "query: cannot be read")
+			}
+			return b.kills(ctx, query)
+		})
 	}
 	return "other", refuse(http.StatusNotFound, "NOTFOUND", "no such path")
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,6 +37,7 @@ const dropIf = `if redis.call('HGET',KEYS[1],ARGV[1])==ARGV[2] then return redis
 
 // Flag is a kill flag as the verbs show it.
 type Flag struct {
+	Org    string        `json:"org,omitempty"` // whose calls it stops; empty: all calls
 	Scope  string        `json:"scope"`
 	ID     string        `json:"id"`
 	Until  bucket.Millis `json:"until"` // Unix time of its end; 0: until resumed
@@ -44,7 +46,10 @@ type Flag struct {
 	Active bool          `json:"active"` // false: its end has passed
 }
 
+// order is what an operator says. Org, where the store is divided by orgs, means that org's calls
+// alone: the flag stands in its shard.
 type order struct {
+	Org    string `json:"org"`
 	Scope  string `json:"scope"`
 	ID     string `json:"id"`
 	Reason string `json:"reason"`
@@ -60,19 +65,20 @@ func (b *Bridge) kill(ctx context.Context, actor, body string) answer {
 	if err != nil {
 		return refuse(http.StatusBadRequest, "BADREQUEST", err.Error())
 	}
-	now, err := b.now(ctx)
+	l := b.layout.Of(o.Org)
+	now, err := b.now(ctx, l)
 	if err != nil {
 		return fail(classify(err))
 	}
-	f := Flag{Scope: o.Scope, ID: o.ID, Actor: actor, Reason: o.Reason, Active: true}
+	f := Flag{Org: o.Org, Scope: o.Scope, ID: o.ID, Actor: actor, Reason: o.Reason, Active: true}
 	if lasts > 0 {
 		f.Until = now + bucket.Millis(lasts.Milliseconds())
 	}
 	field, value := script.KillField(f.Scope, f.ID), script.KillValue(f.Until, f.Actor, f.Reason)
-	if _, err := b.do(ctx, "HSET", b.layout.Ctl(), field, value); err != nil {
+	if _, err := b.do(ctx, "HSET", l.Ctl(), field, value); err != nil {
 		return fail(classify(err))
 	}
-	b.sweep(ctx, now)
+	b.sweep(ctx, l, now)
 	return document(f)
 }
 
@@ -82,31 +88,40 @@ func (b *Bridge) resume(ctx context.Context, _, body string) answer {
 		err = checkScope(o)
 	}
 	if err == nil && (o.Reason != "" || o.For != "") {
-		err = errors.New("only scope and id are taken")
+		err = errors.New("only org, scope and id are taken")
 	}
 	if err != nil {
 		return refuse(http.StatusBadRequest, "BADREQUEST", err.Error())
 	}
 	// The field's own text too: an id as the list shows it, or a flag that was set by hand.
-	n, err := b.do(ctx, "HDEL", b.layout.Ctl(), script.KillField(o.Scope, o.ID), o.Scope+":"+o.ID)
+	n, err := b.do(ctx, "HDEL", b.layout.Of(o.Org).Ctl(), script.KillField(o.Scope, o.ID), o.Scope+":"+o.ID)
 	if err != nil {
 		return fail(classify(err))
 	}
 	return document(map[string]bool{"resumed": n != int64(0)})
 }
 
-func (b *Bridge) kills(ctx context.Context, _, _ string) answer {
-	now, err := b.now(ctx)
+// kills lists the flags of one shard: query is empty, or names an org.
+func (b *Bridge) kills(ctx context.Context, query url.Values) answer {
+	org := query.Get("org")
+	if len(query) > 1 || len(query) == 1 && len(query["org"]) != 1 {
+		return refuse(http.StatusBadRequest, "BADREQUEST", "query: only org is taken, once")
+	}
+	if err := checkOrg(org); err != nil {
+		return refuse(http.StatusBadRequest, "BADREQUEST", err.Error())
+	}
+	l := b.layout.Of(org)
+	now, err := b.now(ctx, l)
 	if err != nil {
 		return fail(classify(err))
 	}
-	all, err := b.flags(ctx)
+	all, err := b.flags(ctx, l)
 	if err != nil {
 		return fail(classify(err))
 	}
 	list := make([]Flag, 0, len(all))
 	for _, fv := range all {
-		f := Flag{Active: true}
+		f := Flag{Org: org, Active: true}
 		f.Scope, f.ID, _ = strings.Cut(fv[0], ":")
 		var ok bool
 		if f.Until, f.Actor, f.Reason, ok = script.ParseKill(fv[1]); ok {
@@ -124,24 +139,24 @@ func (b *Bridge) kills(ctx context.Context, _, _ string) answer {
 
 // sweep deletes flags whose end has passed, which nothing else does: ctl has no TTL, and every
 // gateway reads all of it. It does what it can; the flags it leaves are without effect.
-func (b *Bridge) sweep(ctx context.Context, now bucket.Millis) {
-	all, err := b.flags(ctx)
+func (b *Bridge) sweep(ctx context.Context, l script.Layout, now bucket.Millis) {
+	all, err := b.flags(ctx, l)
 	if err != nil {
 		return
 	}
 	for _, fv := range all {
 		until, _, _, ok := script.ParseKill(fv[1])
 		if ok && until != 0 && until <= now {
-			if _, err := b.do(ctx, "EVAL", dropIf, "1", b.layout.Ctl(), fv[0], fv[1]); err != nil {
+			if _, err := b.do(ctx, "EVAL", dropIf, "1", l.Ctl(), fv[0], fv[1]); err != nil {
 				return
 			}
 		}
 	}
 }
 
-// flags reads all flags as (field, value), ordered by field.
-func (b *Bridge) flags(ctx context.Context) ([][2]string, error) {
-	v, err := b.do(ctx, "HGETALL", b.layout.Ctl())
+// flags reads all flags of a shard as (field, value), ordered by field.
+func (b *Bridge) flags(ctx context.Context, l script.Layout) ([][2]string, error) {
+	v, err := b.do(ctx, "HGETALL", l.Ctl())
 	if err != nil {
 		return nil, err
 	}
@@ -156,8 +171,8 @@ func (b *Bridge) flags(ctx context.Context) ([][2]string, error) {
 	return all, nil
 }
 
-func (b *Bridge) now(ctx context.Context) (bucket.Millis, error) {
-	v, err := b.do(ctx, "EVAL", timeOf, "1", b.layout.Ctl())
+func (b *Bridge) now(ctx context.Context, l script.Layout) (bucket.Millis, error) {
+	v, err := b.do(ctx, "EVAL", timeOf, "1", l.Ctl())
 	if err != nil {
 		return 0, err
 	}
@@ -201,11 +216,25 @@ func checkScope(o order) error {
 	if o.ID == "" || len(o.ID) > maxID {
 		return fmt.Errorf("id: must have 1 to %d bytes", maxID)
 	}
-	// A replacement character in the id is the trace of bytes that were no UTF-8.
-	if !utf8.ValidString(o.ID) || strings.ContainsFunc(o.ID, func(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError }) {
+	if !printable(o.ID) {
 		return errors.New("id: may hold no control characters")
 	}
+	return checkOrg(o.Org)
+}
+
+func checkOrg(org string) error {
+	if len(org) > maxID {
+		return fmt.Errorf("org: must have at most %d bytes", maxID)
+	}
+	if !printable(org) {
+		return errors.New("org: may hold no control characters")
+	}
 	return nil
+}
+
+// printable also refuses a replacement character, the trace of bytes that were no UTF-8.
+func printable(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError })
 }
 
 // checkKill also keeps the reason fit for a flag's value, which | separates, and for a header.

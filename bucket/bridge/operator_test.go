@@ -126,6 +126,8 @@ func TestOrdersAreChecked(t *testing.T) {
 		{"kill", "ann-token", `{"scope":"team","id":"a","reason":"r","until":1}`, 400, "until"},
 		{"kill", "ann-token", `{"scope":"team","id":"a","reason":"r"} {}`, 400, "follows"},
 		{"kill", "ann-token", ``, 400, "body"},
+		{"kill", "ann-token", `{"org":"` + long + `","scope":"team","id":"a","reason":"r"}`, 400, "org"},
+		{"kill", "ann-token", `{"org":"a\n","scope":"team","id":"a","reason":"r"}`, 400, "org"},
 		{"resume", "ann-token", `{"scope":"team","id":"a","reason":"r"}`, 400, "only"},
 		{"kill", token, `{"scope":"team","id":"a","reason":"r"}`, 403, "FORBIDDEN"},
 		{"kill", "other", `{"scope":"team","id":"a","reason":"r"}`, 401, "UNAUTHORIZED"},
@@ -163,5 +165,66 @@ func TestSweepLeavesLiveFlags(t *testing.T) {
 		if got, want := c.HExists(ctx, ctl, "key:"+itoa(i)).Val(), i%3 != 1; got != want {
 			t.Errorf("flag %d: is there %v", i, got)
 		}
+	}
+}
+
+// TestFlagsOfAnOrg: an order that names an org touches its shard alone, and the list shows one shard.
+func TestFlagsOfAnOrg(t *testing.T) {
+	for store, start := range stores {
+		t.Run(store, func(t *testing.T) {
+			addr := start(t)
+			s := serve(t, addr, func(o *bridge.Options) { o.Namespace = "ns" })
+			c := redis.NewClient(&redis.Options{Addr: addr})
+			defer func() { _ = c.Close() }()
+			ctx := context.Background()
+			layout := script.Layout{Namespace: "ns"}
+			shards := map[string]string{"": layout.Of("").Ctl(), "acme corp": layout.Of("acme corp").Ctl(), "umbra": layout.Of("umbra").Ctl()}
+			order := func(verb, body string) (int, string) {
+				status, body, _ := ask(t, s.h1, s.url, call{path: "/emmer/v1/" + verb, token: "ann-token", body: body})
+				return status, body
+			}
+			list := func(query string) (int, string) {
+				status, body, _ := ask(t, s.h1, s.url, call{method: "GET", path: "/emmer/v1/kills" + query, token: "ann-token"})
+				_, flags, _ := strings.Cut(body, `"flags":`)
+				return status, flags
+			}
+			c.HSet(ctx, shards["acme corp"], "team:old", script.KillValue(1, "bob", "ended"))
+			c.HSet(ctx, shards["umbra"], "team:old", script.KillValue(1, "bob", "ended"))
+			if status, body := order("kill", `{"org":"acme corp","scope":"tenant","id":"red","reason":"r"}`); status != 200 || !strings.Contains(body, `{"org":"acme corp","scope":"tenant","id":"red",`) {
+				t.Errorf("%d %s", status, body)
+			}
+			if status, body := order("kill", `{"scope":"tenant","id":"blue","reason":"r"}`); status != 200 || strings.Contains(body, "org") {
+				t.Errorf("%d %s", status, body)
+			}
+			for org, want := range map[string]string{"": "tenant:blue", "acme corp": "tenant:red", "umbra": "team:old"} {
+				if got := strings.Join(c.HKeys(ctx, shards[org]).Val(), " "); got != want {
+					t.Errorf("org %q has %q, want %q", org, got, want)
+				}
+			}
+			for query, want := range map[string]string{
+				"":               `[{"scope":"tenant","id":"blue","until":0,"actor":"ann","reason":"r","active":true}]}}`,
+				"?org=acme+corp": `[{"org":"acme corp","scope":"tenant","id":"red","until":0,"actor":"ann","reason":"r","active":true}]}}`,
+				"?org=nobody":    `[]}}`,
+			} {
+				if status, got := list(query); status != 200 || got != want {
+					t.Errorf("%s: %d %s", query, status, got)
+				}
+			}
+			for _, query := range []string{"?scope=tenant", "?org=a&org=b", "?org=a&scope=b", "?org=%00", "?org=%zz", "?org=" + strings.Repeat("x", 300)} {
+				if status, body := list(query); status != 400 {
+					t.Errorf("%s: %d %s", query, status, body)
+				}
+			}
+			for body, want := range map[string]string{
+				`{"scope":"tenant","id":"red"}`:                    "false",
+				`{"org":"umbra","scope":"tenant","id":"red"}`:      "false",
+				`{"org":"acme corp","scope":"tenant","id":"blue"}`: "false",
+				`{"org":"acme corp","scope":"tenant","id":"red"}`:  "true",
+			} {
+				if status, got := order("resume", body); status != 200 || got != `{"result":{"resumed":`+want+`}}` {
+					t.Errorf("resume %s: %d %s", body, status, got)
+				}
+			}
+		})
 	}
 }

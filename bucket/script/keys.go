@@ -17,6 +17,16 @@ type Layout struct {
 	WithOverrides bool
 }
 
+// Of is the layout of an org's shard, where keys are divided by orgs: with a tag of its own. What
+// belongs to no org lives under the tag g.
+func (l Layout) Of(org string) Layout {
+	l.Tag = "g"
+	if org != "" {
+		l.Tag = "o." + org
+	}
+	return l
+}
+
 const (
 	longestPart = 64 // bytes of an escaped part; a longer one is hashed
 	hashedBytes = 24 // of SHA-256: nobody finds two texts with the same 192 bits

@@ -118,3 +118,26 @@ func TestKillValue(t *testing.T) {
 		}
 	}
 }
+
+// TestTagsOfOrgs: no org, whatever it is called, gets the tag of all or that of another, nor another slot's.
+func TestTagsOfOrgs(t *testing.T) {
+	l := Layout{Namespace: "ns", WithOverrides: true}
+	if got := l.Of("").Ctl(); got != "ns:1:{g}:ctl" {
+		t.Error(got)
+	}
+	if got := l.Of("acme").Ctl(); got != "ns:1:{o.acme}:ctl" {
+		t.Error(got)
+	}
+	seen := map[string]string{l.Of("").Ctl(): ""}
+	for _, org := range []string{"g", "o.", "o.g", "a", "}", "{g}", "a}:ctl", "a:1:{g}", "%7D", "\x00", "a b", strings.Repeat("a", 62), strings.Repeat("a", 63), strings.Repeat("a", 64), strings.Repeat("}", 100)} {
+		key := l.Of(org).Ctl()
+		if other, twice := seen[key]; twice {
+			t.Errorf("%q has the keys of %q", org, other)
+		}
+		seen[key] = org
+		tag := strings.TrimSuffix(strings.TrimPrefix(key, "ns:1:{"), "}:ctl")
+		if len(tag) > longestPart || strings.ContainsAny(tag, "{}:\t\n ") || !l.Of(org).WithOverrides {
+			t.Errorf("%q has the tag %q", org, tag)
+		}
+	}
+}

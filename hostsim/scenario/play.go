@@ -112,15 +112,19 @@ func (w *world) step(ctx context.Context, st *step) error {
 	case "kill":
 		order := map[string]string{"scope": st.args[0], "id": w.expand(st.args[1]), "reason": "scenario"}
 		for _, word := range st.args[2:] {
-			if d, ok := strings.CutPrefix(word, "for="); ok {
-				order["for"] = d
+			if name, value, ok := strings.Cut(word, "="); ok && (name == "for" || name == "org") {
+				order[name] = w.expand(value)
 			} else {
 				order["reason"] = word
 			}
 		}
 		return w.operate(ctx, "kill", order)
 	case "resume":
-		return w.operate(ctx, "resume", map[string]string{"scope": st.args[0], "id": w.expand(st.args[1])})
+		order := map[string]string{"scope": st.args[0], "id": w.expand(st.args[1])}
+		if len(st.args) > 2 {
+			order["org"] = w.expand(strings.TrimPrefix(st.args[2], "org="))
+		}
+		return w.operate(ctx, "resume", order)
 	case "expect", "await", "probe":
 		return w.check(ctx, st)
 	default:

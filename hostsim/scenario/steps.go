@@ -171,9 +171,15 @@ func (s *Scenario) parseStep(line string, labels map[string]bool) (step, error) 
 		}
 		return st, err
 	case "kill":
-		return st, want(2, 4, "a scope, an id, and if you like for=1h and a reason (of several words: quoted)")
+		return st, want(2, 5, "a scope, an id, and if you like for=1h, org=NAME and a reason (of several words: quoted)")
 	case "resume":
-		return st, want(2, 2, "a scope and an id")
+		if err := want(2, 3, "a scope, an id, and if you like org=NAME"); err != nil {
+			return st, err
+		}
+		if len(st.args) == 3 && !strings.HasPrefix(st.args[2], "org=") {
+			return st, fmt.Errorf("resume: found %q; want org=NAME", st.args[2])
+		}
+		return st, nil
 	case "expect", "await", "probe":
 		if st.verb == "probe" {
 			tokens = append([]token{{text: "expect"}}, tokens...)

@@ -87,14 +87,30 @@ func appendCall(b []byte, c script.Call, full bool) []byte {
 
 // Command is one plain Redis command.
 func (u Upstash) Command(words ...string) Request {
+	return u.request("/", appendCommand(nil, words))
+}
+
+// Commands is several plain Redis commands in one request; ReadPipeline reads the answer.
+func (u Upstash) Commands(list [][]string) Request {
 	b := []byte{'['}
+	for i, words := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendCommand(b, words)
+	}
+	return u.request("/pipeline", append(b, ']'))
+}
+
+func appendCommand(b []byte, words []string) []byte {
+	b = append(b, '[')
 	for i, w := range words {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = appendString(b, w)
 	}
-	return u.request("/", append(b, ']'))
+	return append(b, ']')
 }
 
 func (u Upstash) request(path string, body []byte) Request {

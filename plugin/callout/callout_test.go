@@ -34,6 +34,10 @@ func TestRequestsAreTheJSONArrayThatRedisIsGiven(t *testing.T) {
 	if got := string((Upstash{}).Command("HGETALL", "x").Body); got != `["HGETALL","x"]` {
 		t.Errorf("command: %s", got)
 	}
+	r := Upstash{}.Commands([][]string{{"HGETALL", "x"}, {"HMGET", "y", "a\"b"}})
+	if got, path := string(r.Body), r.Headers[1][1]; got != `[["HGETALL","x"],["HMGET","y","a\"b"]]` || path != "/pipeline" {
+		t.Errorf("commands: %s to %s", got, path)
+	}
 }
 
 func TestRepliesAreClassified(t *testing.T) {

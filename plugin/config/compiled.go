@@ -20,6 +20,7 @@ type Compiled struct {
 	Lease        Lease
 	Failure      Failure // of limits that don't set their own
 	Identities   []Identity
+	Org          int        // index of the identity whose value names the shard, under ShardOrg
 	Claims       [][]string // property paths of verified claims; sources refer to them by index
 	UnknownRoute Unknown
 	Models       []*Model
@@ -44,7 +45,16 @@ type Store struct {
 	Token           string
 	Timeout         bucket.Millis // per decision
 	Namespace       string
+	Shard           Shard
 }
+
+// Shard is what divides the store. The keys of one shard live in one slot of a Cluster.
+type Shard uint8
+
+const (
+	ShardNone Shard = iota // nothing
+	ShardOrg               // each org has a shard, and what belongs to none has one
+)
 
 // HoldMode is how request headers are held until the decision.
 type HoldMode uint8
@@ -184,7 +194,8 @@ type Limit struct {
 	Warn    []int  // percent of what the limit gives, 1 to 100, ascending
 	Queue   *Queue // bucket: nil = nobody waits
 	Failure Failure
-	Status  int // of a refusal: 429 or 402 or as configured
+	Status  int  // of a refusal: 429 or 402 or as configured
+	OfOrg   bool // lives in the shard of the call's org, if it has one
 }
 
 // Key names a component of a limit's entity: an identity (Identity >= 0) or a built-in name.

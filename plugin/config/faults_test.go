@@ -22,7 +22,9 @@ var faultCases = []struct{ section, text, want string }{
 	{"store", "", "store: found nothing; want an object with the cluster of the bridge to Redis"},
 	{"store", "[]", "store: found a list; want an object with cluster, protocol, token, timeout, namespace, shard"},
 	{"store", `{"token": ""}`, "store.cluster: found nothing; want the name of the bridge's cluster, or {property: [...]}\nstore.token: found a value that is not shown; want the bridge's bearer token, without control characters, such as ${EMMER_STORE_TOKEN}"},
-	{"store", `{"cluster": "b", "protocol": "webdis", "shard": "org"}`, "store.protocol: found \"webdis\"; want one of upstash, because it is not carried out by this version\nstore.shard: found \"org\"; want one of none, because it is not carried out by this version"},
+	{"store", `{"cluster": "b", "shard": "org"}`, ""},
+	{"store", `{"cluster": "b", "shard": "team"}`, "store.shard: found \"team\"; want one of none, org"},
+	{"store", `{"cluster": "b", "protocol": "webdis", "shard": "org"}`, "store.protocol: found \"webdis\"; want one of upstash, because it is not carried out by this version"},
 	{"store", `{"cluster": "b", "protocol": "resp"}`, `store.protocol: found "resp"; want upstash`},
 	{"store", `{"cluster": {"property": []}, "timeout": "20s", "namespace": "a:b"}`, "store.cluster.property: found a list; want a list of names that lead to a property\nstore.timeout: found \"20s\"; want a time from 1ms to 10s, such as 50ms\nstore.namespace: found \"a:b\"; want at most 32 of A-Z, a-z, 0-9, _ and -"},
 	{"store", `{"cluster": "b", "token": "${GONE}"}`, "store.token: found ${GONE}, which is not set; want that variable in the environment of the VM"},
@@ -161,6 +163,33 @@ func TestPricesAtTargets(t *testing.T) {
 }
 
 // All faults of all sections come at once, in the order of the document.
+// TestShardsNeedAnOrg also says which limits live in an org's shard: those of names that are an org's own.
+func TestShardsNeedAnOrg(t *testing.T) {
+	sharded := `{"cluster": "b", "shard": "org"}`
+	_, err := Parse([]byte(doc("store", sharded, "identity", `{"tenant": {"value": "a"}}`, "limits", `[]`)), nil)
+	if want := `store.shard: found "org"; want none, or an identity named org, whose value names the shard`; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	limit := func(by string) string {
+		return `{"name": "` + strings.ReplaceAll(by, `", "`, ".") + `", "by": ["` + by + `"], "count": "requests", "bucket": {"rate": "1/s", "burst": 9}}`
+	}
+	c := parse(t, doc("store", sharded, "identity", `{"tenant": {"value": "a"}, "user": {"value": "a"}, "org": {"value": "a"}, "team": {"value": "a"}, "key": {"value": "a"}}`,
+		"limits", `[`+strings.Join([]string{limit("org"), limit("tenant"), limit("team"), limit("key"), limit(`model", "key`), limit("user"), limit("model"), limit(`target", "model`)}, ",")+`]`))
+	if c.Org != 2 {
+		t.Errorf("the org is identity %d", c.Org)
+	}
+	for i, l := range c.Limits {
+		if l.OfOrg != (i < 5) {
+			t.Errorf("%s: of the org: %v", l.Name, l.OfOrg)
+		}
+	}
+	for _, l := range parse(t, doc()).Limits {
+		if l.OfOrg {
+			t.Errorf("%s is of an org where nothing is sharded", l.Name)
+		}
+	}
+}
+
 func TestAllFaultsAtOnce(t *testing.T) {
 	_, err := Parse([]byte(`{
 		"limits": [{"name": "a", "by": ["nobody"], "count": "tokens", "bucket": {"rate": "x", "burst": 5}}],

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/emmer-proxy/emmer/bucket"
@@ -42,6 +43,9 @@ func (r *reader) limits(c *Compiled, n *node) {
 	}
 }
 
+// orgNames are the identities that belong to one org: the same name of another org is another one.
+const orgNames = "org tenant team key"
+
 var measures = [...]Measure{CountTokens, CountInputTokens, CountOutputTokens, CountRequests, CountCost, CountConcurrency, CountSearchUnits, CountImages, CountAudioSeconds}
 
 func (r *reader) limit(c *Compiled, n *node) *Limit {
@@ -54,6 +58,7 @@ func (r *reader) limit(c *Compiled, n *node) *Limit {
 	if v := n.get("by"); v != nil {
 		r.by(c, l, v)
 	}
+	l.OfOrg = c.Store.Shard == ShardOrg && slices.ContainsFunc(l.By, func(k Key) bool { return k.Identity >= 0 && within(orgNames, k.Name) })
 	if v := n.get("for"); v != nil {
 		r.matches(c, l, v)
 	}

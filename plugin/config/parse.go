@@ -1,6 +1,8 @@
 package config
 
 import (
+	"slices"
+
 	"github.com/emmer-proxy/emmer/bucket"
 	"github.com/emmer-proxy/emmer/plugin/dialect"
 )
@@ -45,6 +47,7 @@ func (r *reader) compile(root *node) *Compiled {
 	r.lease(c, root.get("lease"))
 	r.failure(c, root.get("failure"))
 	r.identities(c, root.get("identity"))
+	r.shard(c, root)
 	r.routes(c, root.get("routes"))
 	r.models(c, root)
 	r.targets(c, root.get("targets"))
@@ -112,7 +115,17 @@ func (r *reader) store(c *Compiled, root *node) {
 			c.Store.Namespace = s
 		}
 	}
-	r.word(n.get("shard"), "none", "org")
+	c.Store.Shard = Shard(r.word(n.get("shard"), "none org", ""))
+}
+
+// shard finds the identity that names a call's shard.
+func (r *reader) shard(c *Compiled, root *node) {
+	if c.Store.Shard != ShardOrg {
+		return
+	}
+	if c.Org = slices.IndexFunc(c.Identities, func(id Identity) bool { return id.Name == "org" }); c.Org < 0 {
+		r.fault(root.get("store").get("shard"), "none, or an identity named org, whose value names the shard")
+	}
 }
 
 func (r *reader) hold(c *Compiled, n *node) {

@@ -78,7 +78,7 @@ func TestEverySettingOfThisVersion(t *testing.T) {
 	if c.Currency != (Currency{"EUR", 1_000_000_000}) || c.KillPoll != 500 || c.Park != (Park{500, 32 << 20}) || c.Failure != FailOpen || c.UnknownRoute != Pass {
 		t.Errorf("top: %+v", c)
 	}
-	wantStore := Store{Cluster: "emmer-bridge", Protocol: "upstash", Token: "s3cret", Timeout: 80, Namespace: "emmer_eu"}
+	wantStore := Store{Cluster: "emmer-bridge", Protocol: "upstash", Token: "s3cret", Timeout: 80, Namespace: "emmer_eu", Shard: ShardOrg}
 	if !reflect.DeepEqual(c.Store, wantStore) {
 		t.Errorf("store: %+v", c.Store)
 	}
@@ -197,6 +197,7 @@ func TestEverySettingOfThisVersion(t *testing.T) {
 				{Name: "batch-ingestion", Rate: 171, Burst: 600_000, Borrow: true}}}},
 	}
 	for i := range want {
+		want[i].OfOrg = len(want[i].By) > 0 && want[i].By[0].Identity >= 0 // a tenant or a key
 		if !reflect.DeepEqual(limits[i], want[i]) {
 			t.Errorf("limit %d:\n%+v\nwant\n%+v", i, limits[i], want[i])
 		}

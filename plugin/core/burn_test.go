@@ -41,10 +41,10 @@ func TestABurnRuleStopsCallsWhereItWasTripped(t *testing.T) {
 	if !w.outbox.empty() {
 		t.Error("the settlement is still in the outbox")
 	}
-	if _, ok := w.kills.find([]string{"key:other"}, 2); ok {
+	if _, ok := w.kills.find([]string{"key:other"}, "", 2); ok {
 		t.Error("the other key is stopped too")
 	}
-	f, ok := w.kills.find([]string{"key:" + key}, 2)
+	f, ok := w.kills.find([]string{"key:" + key}, "", 2)
 	if !ok || f.Value != script.KillValue(0, "burn", "too fast") {
 		t.Errorf("%+v, %v", f, ok)
 	}

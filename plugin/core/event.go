@@ -47,6 +47,7 @@ const (
 	LeaseTaken                         // Job: a granted reservation to keep alive
 	Queued                             // Place: a call waits for its turn
 	LeftQueue                          // Place: it waits no longer
+	OrgSeen                            // Home: a call of an org came, whose flags are kept there
 	KillSeen                           // Flag: a script's answer named a kill flag
 	StoreFault                         // Cluster, Class, Text: what kept a call from being decided
 	StoreRefused                       // Refusal: what the store said to a call
@@ -77,6 +78,7 @@ type Event struct {
 
 	Job   *Job
 	Flag  KillFlag
+	Home  string
 	Place *place
 
 	Refusal *refusal

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"sort"
 	"strconv"
 	"strings"
 
@@ -10,46 +9,56 @@ import (
 	"github.com/emmer-proxy/emmer/plugin/callout"
 )
 
-// KillFlag is one flag of the store: Field is "scope:id", Value "until_ms|actor|reason".
+// KillFlag is one flag of the store: Field is "scope:id", Value "until_ms|actor|reason". Home is the
+// key that it stands in if that is the one of an org, whose calls alone it stops then.
 type KillFlag struct {
-	Field, Value string
-	Until        bucket.Millis // 0 = until it is lifted
+	Home, Field, Value string
+	Until              bucket.Millis // 0 = until it is lifted
 }
 
-func parseFlag(field, value string) (KillFlag, bool) {
+func parseFlag(home, field, value string) (KillFlag, bool) {
 	until, _, _, ok := script.ParseKill(value)
-	return KillFlag{Field: field, Value: value, Until: until}, ok
+	return KillFlag{Home: home, Field: field, Value: value, Until: until}, ok
 }
 
 // killCap bounds the table: flags are set by people and rules, not by traffic.
 const killCap = 1024
 
 // killTable is what this worker knows of the store's flags.
-//
-// One worker of the host's process polls the store, in turn, and publishes what it read as shared
-// data that all workers read at their ticks: "polled_ms\n" and one "field\tvalue\n" for each flag.
 type killTable struct {
-	flags   map[string]KillFlag
+	flags   map[flagID]KillFlag
+	orgs    orgTable
 	polled  bucket.Millis // when the flags were last asked for, by any worker
 	version uint32        // of the shared data last read
 	changes uint64        // how often a flag was set
+	claims  bool          // what is being stored claims the next poll
 }
+
+type flagID struct{ home, field string }
 
 // any is false in the usual case, where not even the names of flags need to be made.
 func (t *killTable) any() bool { return len(t.flags) > 0 }
 
-func (t *killTable) find(names []string, now bucket.Millis) (KillFlag, bool) {
+// find looks among the flags that stop all calls, and among those of an org.
+func (t *killTable) find(names []string, home string, now bucket.Millis) (KillFlag, bool) {
 	if len(t.flags) == 0 {
 		return KillFlag{}, false
 	}
 	for _, name := range names {
-		if k, ok := t.flags[script.FieldOf(name)]; ok && (k.Until == 0 || k.Until > now) {
+		id := flagID{field: script.FieldOf(name)}
+		k, ok := t.flags[id]
+		if id.home = home; !ok || k.over(now) {
+			k, ok = t.flags[id]
+		}
+		if ok && !k.over(now) {
 			k.Field = name // as the caller wrote it
 			return k, true
 		}
 	}
 	return KillFlag{}, false
 }
+
+func (k KillFlag) over(now bucket.Millis) bool { return k.Until != 0 && k.Until <= now }
 
 // flagFields are the fields that the store keeps the named flags under: a client's bytes never get
 // there as they are. The list that was given is left as it is.
@@ -70,84 +79,95 @@ func flagFields(names []string) []string {
 
 func (t *killTable) set(f KillFlag) {
 	if t.flags == nil {
-		t.flags = map[string]KillFlag{}
+		t.flags = map[flagID]KillFlag{}
 	}
 	if len(t.flags) < killCap {
-		t.flags[f.Field] = f
+		t.flags[flagID{f.Home, f.Field}] = f
 		t.changes++
-	}
-}
-
-func (t *killTable) encode() []byte {
-	fields := make([]string, 0, len(t.flags))
-	for f := range t.flags {
-		fields = append(fields, f)
-	}
-	sort.Strings(fields)
-	b := append(strconv.AppendInt(nil, int64(t.polled), 10), '\n')
-	for _, f := range fields {
-		b = append(append(append(append(b, f...), '\t'), t.flags[f].Value...), '\n')
-	}
-	return b
-}
-
-// decode takes what another worker published. Data that is not of this form is left alone.
-func (t *killTable) decode(b []byte) {
-	head, rest, ok := strings.Cut(string(b), "\n")
-	at, err := strconv.ParseInt(head, 10, 64)
-	if !ok || err != nil {
-		return
-	}
-	t.polled, t.flags = bucket.Millis(at), nil
-	for line := range strings.SplitSeq(rest, "\n") {
-		if field, value, ok := strings.Cut(line, "\t"); ok {
-			if f, ok := parseFlag(field, value); ok {
-				t.set(f)
-			}
-		}
 	}
 }
 
 // pollKills takes what is published and, when that is older than the poll, tries to be the one
 // that asks the store: whoever stores a newer time first.
 func (w *Worker) pollKills(e *Event, fx *effects) {
-	if len(e.Shared) > 0 && e.Version != w.kills.version {
-		w.kills.decode(e.Shared)
-		w.kills.version = e.Version
+	t := &w.kills
+	if len(e.Shared) > 0 && e.Version != t.version {
+		t.decode(e.Shared)
+		t.version = e.Version
 	}
 	// A clock that was set back must not stop the poll.
-	if age := e.Now - w.kills.polled; w.drain || age >= 0 && age < w.config.KillPoll {
+	age := e.Now - t.polled
+	t.claims = !w.drain && (age < 0 || age >= w.config.KillPoll)
+	switch {
+	case t.claims:
+		t.polled = e.Now
+		t.orgs.forget(e.Now)
+	case w.drain || !t.orgs.news(e.Now, w.config.KillPoll):
 		return
 	}
-	w.kills.polled = e.Now
-	fx.add(Effect{Kind: ShareIf, Name: w.SharedName(), Body: w.kills.encode(), Version: e.Version})
+	fx.add(Effect{Kind: ShareIf, Name: w.SharedName(), Body: t.encode(), Version: e.Version})
 }
 
+// askKills asks for the flags of all shards that are to be looked at, in one call.
 func (w *Worker) askKills(fx *effects) {
-	if w.config.Store.Cluster == "" {
-		return // the cluster is only known for each request; scripts' answers tell the flags
+	if !w.kills.claims || w.config.Store.Cluster == "" {
+		return // without a cluster but that of each request, scripts' answers alone tell the flags
 	}
-	w.call(call{poll: true}, "", w.store.Command("HGETALL", w.layout.Ctl()), fx)
+	homes := append([]string{""}, w.kills.orgs.names()...)
+	list := make([][]string, len(homes))
+	for i, home := range homes {
+		if home == "" {
+			home = w.layout.Ctl()
+		}
+		list[i] = []string{"HGETALL", home}
+	}
+	r := w.store.Command(list[0]...)
+	if len(list) > 1 {
+		r = w.store.Commands(list)
+	}
+	w.call(call{poll: homes}, "", r, fx)
 }
 
-func (w *Worker) onKills(r callout.Reply, now bucket.Millis, fx *effects) {
-	if r.Class != callout.OK || len(r.Values)%2 != 0 {
-		// Policy: the flags last known stay in force.
-		fx.count("emmer.kill_poll_failed")
-		w.complain(r.Class, r.Error, "", now, fx)
-		return
-	}
+// onKills takes in the answer of each shard.
+func (w *Worker) onKills(homes []string, replies []callout.Reply, now bucket.Millis, fx *effects) {
+	old := w.kills.flags
 	w.kills.flags = nil
-	for i := 0; i < len(r.Values); i += 2 {
-		f, ok := parseFlag(r.Values[i].Text, r.Values[i+1].Text)
-		if !ok || strings.ContainsAny(f.Field+f.Value, "\t\n") {
+	heard := false
+	for i, home := range homes {
+		r := replies[min(i, len(replies)-1)]
+		if r.Class != callout.OK || len(r.Values)%2 != 0 {
+			// Policy: the flags last known stay in force.
+			for id, f := range old {
+				if id.home == home {
+					w.kills.set(f)
+				}
+			}
+			fx.count("emmer.kill_poll_failed")
+			w.complain(r.Class, r.Error, "", now, fx)
 			continue
 		}
-		if len(w.kills.flags) == killCap {
-			fx.log("more than " + strconv.Itoa(killCap) + " kill flags are set; the others stop calls only through the store's answer")
-			break
+		heard = true
+		for i := 0; i < len(r.Values); i += 2 {
+			f, ok := parseFlag(home, r.Values[i].Text, r.Values[i+1].Text)
+			if !ok || strings.ContainsAny(f.Field+f.Value, "\t\n") {
+				continue
+			}
+			if len(w.kills.flags) == killCap {
+				fx.log("more than " + strconv.Itoa(killCap) + " kill flags are set; the others stop calls only through the store's answer")
+				break
+			}
+			w.kills.set(f)
 		}
-		w.kills.set(f)
 	}
-	fx.add(Effect{Kind: Share, Name: w.SharedName(), Body: w.kills.encode()})
+	if heard {
+		fx.add(Effect{Kind: Share, Name: w.SharedName(), Body: w.kills.encode()})
+	}
+}
+
+// home is where the flags of a shard are kept, as KillFlag says it.
+func (w *Worker) home(l script.Layout) string {
+	if l == w.layout {
+		return ""
+	}
+	return l.Ctl()
 }

@@ -14,6 +14,7 @@ type place struct {
 	wait  bucket.Millis // from now to its start, as the store counts
 	bytes int           // of its body, which the host holds
 	kills []string      // flags that stop it
+	home  string        // of those of its org
 	open  bool          // a part of the store is broken, whose policy is open
 
 	due   bucket.Millis // by the table's clock
@@ -126,7 +127,7 @@ func (t *parkTable) tick(now bucket.Millis, kills *killTable, ends bool, fx *eff
 			continue
 		}
 		if search {
-			if f, ok := kills.find(p.kills, now); ok {
+			if f, ok := kills.find(p.kills, p.home, now); ok {
 				t.tell(p, Event{Flag: f}, fx)
 				continue
 			}
@@ -163,7 +164,7 @@ func (s *Stream) park(now bucket.Millis, open bool, fx *effects) {
 	}
 	fx.count("emmer.queued")
 	s.state, s.parkedAt = Parked, now
-	s.place = &place{n: s.n, wait: s.wait(), bytes: s.size, kills: s.plan.Kills, open: open}
+	s.place = &place{n: s.n, wait: s.wait(), bytes: s.size, kills: s.plan.Kills, home: s.home, open: open}
 	for i := range s.parts {
 		// A lease counts from its own part's start: where another part makes the call wait for long, it
 		// is renewed meanwhile. The usual one is not: the call has begun by then.
@@ -203,7 +204,7 @@ func (s *Stream) onReleased(e *Event, fx *effects) {
 	}
 	flag, stopped := e.Flag, e.Flag.Field != ""
 	if !stopped {
-		flag, stopped = s.w.kills.find(s.plan.Kills, e.Now)
+		flag, stopped = s.w.kills.find(s.plan.Kills, s.home, e.Now)
 	}
 	if stopped || e.End {
 		s.cancel(e.Now, fx)

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"strconv"
+
 	"github.com/emmer-proxy/emmer/bucket"
 	"github.com/emmer-proxy/emmer/bucket/script"
 	"github.com/emmer-proxy/emmer/plugin/callout"
@@ -28,10 +30,16 @@ const (
 	granted                  // the store holds what was asked for
 	refused                  // it holds nothing
 	unknown                  // it may hold what was asked for
+	watched                  // only its flags were asked for, and none stops the call, or none was heard of
 )
 
 // held says that the store holds, or may hold, a reservation of ours.
-func (p *part) held() bool { return p.state == asked || p.state == granted || p.state == unknown }
+func (p *part) held() bool {
+	return !p.watches() && (p.state == asked || p.state == granted || p.state == unknown)
+}
+
+// watches says that the call takes nothing there, but kill flags may stand there that stop it.
+func (p *part) watches() bool { return len(p.At) == 0 }
 
 // broken says that the store gave no usable answer.
 func (p *part) broken() bool { return p.state == unsent || p.state == unknown }
@@ -43,12 +51,16 @@ func (s *Stream) reserve(now bucket.Millis, fx *effects) bool {
 	if s.parts = s.alone[:]; len(s.plan.Parts) != 1 {
 		s.parts = make([]part, len(s.plan.Parts))
 	}
-	kills := flagFields(s.plan.Kills)
+	s.flags = flagFields(s.plan.Kills)
 	for i := range s.parts {
 		p := &s.parts[i]
 		p.Part, p.layout = &s.plan.Parts[i], s.w.shard(&s.plan.Parts[i])
+		if p.watches() {
+			s.ask(i, c.Store.Timeout, fx)
+			continue
+		}
 		call, err := p.layout.Reserve(bucket.ReserveRequest{
-			ID: s.id, Lease: c.Lease.For, Keep: c.Lease.Keep, Cell: c.Lease.Cell, Kills: kills, Items: p.Of(s.plan.Items),
+			ID: s.id, Lease: c.Lease.For, Keep: c.Lease.Keep, Cell: c.Lease.Cell, Kills: s.flags, Items: p.Of(s.plan.Items),
 		}, "r."+s.id)
 		if err != nil {
 			s.failed(p, callout.Reply{Class: callout.Misconfigured, Error: err.Error()}, fx)
@@ -61,12 +73,19 @@ func (s *Stream) reserve(now bucket.Millis, fx *effects) bool {
 }
 
 // shard is where a part of a call is kept.
-func (w *Worker) shard(*plan.Part) script.Layout { return w.layout }
+func (w *Worker) shard(p *plan.Part) script.Layout { return w.layout.Of(p.Org) }
 
 func (s *Stream) ask(i int, timeout bucket.Millis, fx *effects) {
 	p := &s.parts[i]
 	p.state = asked
-	fx.call(StoreCall{Tag: uint64(i), Cluster: s.cluster, Request: s.w.store.Script(p.call, p.full), Timeout: timeout})
+	c := StoreCall{Tag: uint64(i), Cluster: s.cluster, Timeout: timeout}
+	if p.watches() {
+		// A script without limits would leave a record; a look at the flags leaves nothing to settle.
+		c.Request = s.w.store.Command(append([]string{"HMGET", p.layout.Ctl()}, s.flags...)...)
+	} else {
+		c.Request = s.w.store.Script(p.call, p.full)
+	}
+	fx.call(c)
 }
 
 // awaiting says that an answer of the store is awaited.
@@ -119,7 +138,11 @@ func (s *Stream) onStore(e *Event, fx *effects) {
 		s.cancel(e.Now, fx)
 		return
 	}
-	s.take(p, reply, fx)
+	if p.watches() {
+		s.look(p, reply, e.Now, fx)
+	} else {
+		s.take(p, reply, fx)
+	}
 	if !s.awaiting() {
 		s.conclude(false, fx)
 	}
@@ -150,10 +173,41 @@ func (s *Stream) take(p *part, reply callout.Reply, fx *effects) {
 	if got.BadOverride > 0 {
 		fx.count("emmer.bad_override")
 	}
-	if got.Outcome == bucket.Killed && got.By >= 0 && got.By < len(s.plan.Kills) {
-		if f, ok := parseFlag(script.FieldOf(s.plan.Kills[got.By]), got.Reason); ok {
-			fx.tell(Event{Kind: KillSeen, Flag: f})
+	s.tellKilled(p, fx)
+}
+
+// look takes in the kill flags of a shard that the call takes nothing from.
+func (s *Stream) look(p *part, r callout.Reply, now bucket.Millis, fx *effects) {
+	p.state = watched
+	if r.Class == callout.OK && len(r.Values) != len(s.flags) {
+		r = callout.Reply{Class: callout.Unavailable, Error: "the store's reply has " + strconv.Itoa(len(r.Values)) + " flags, not " + strconv.Itoa(len(s.flags))}
+	}
+	if r.Class != callout.OK {
+		// Policy, as of a poll that fails: the flags last known stay in force.
+		s.failed(p, r, fx)
+		return
+	}
+	for i, v := range r.Values {
+		f, ok := parseFlag("", "", v.Text)
+		if v.Text == "" || ok && f.over(now) {
+			continue
 		}
+		// A value that is none stops calls for good, as in the scripts.
+		p.state = refused
+		p.reply = bucket.ReserveReply{Outcome: bucket.Killed, By: i, Reason: v.Text}
+		s.tellKilled(p, fx)
+		return
+	}
+}
+
+// tellKilled tells the Worker of the flag that a part was refused for.
+func (s *Stream) tellKilled(p *part, fx *effects) {
+	by := p.reply.By
+	if p.reply.Outcome != bucket.Killed || by < 0 || by >= len(s.plan.Kills) {
+		return
+	}
+	if f, ok := parseFlag(s.w.home(p.layout), s.flags[by], p.reply.Reason); ok {
+		fx.tell(Event{Kind: KillSeen, Flag: f})
 	}
 }
 

@@ -49,10 +49,12 @@ type Stream struct {
 	dialect dialect.Dialect
 	caller  plan.Caller
 	cluster string
+	home    string // of the kill flags of the caller's org, if it has a shard
 	plan    *plan.Plan
 
 	parts    []part        // of the reservation, one for each shard of the store
 	alone    [1]part       // where there is one, as mostly
+	flags    []string      // the fields of kill flags that stop the call
 	askedAt  bucket.Millis // when the body was whole
 	waited   bucket.Millis // from then to the decision
 	deadline bucket.Millis // of the calls for one decision
@@ -157,6 +159,11 @@ func (s *Stream) onRequestHeaders(e *Event, fx *effects) {
 		return
 	}
 	s.caller = who
+	if org := plan.Org(c, who); org != "" {
+		if s.home = s.w.layout.Of(org).Ctl(); s.w.kills.orgs.stale(s.home, e.Now) {
+			fx.tell(Event{Kind: OrgSeen, Now: e.Now, Home: s.home})
+		}
+	}
 	if s.w.kills.any() && s.refuseKilled(plan.HeadKills(c, who), e.Now, fx) {
 		return
 	}
@@ -303,7 +310,7 @@ func (s *Stream) onGateHeaders(fx *effects) {
 
 // refuseKilled refuses by this worker's own table of kill flags, without asking the store.
 func (s *Stream) refuseKilled(names []string, now bucket.Millis, fx *effects) bool {
-	f, ok := s.w.kills.find(names, now)
+	f, ok := s.w.kills.find(names, s.home, now)
 	if !ok {
 		return false
 	}

@@ -38,7 +38,7 @@ type Worker struct {
 type call struct {
 	jobs  []*Job
 	lease *lease
-	poll  bool
+	poll  []string // the homes of the flags that were asked for
 	sent  []script.Call
 	full  bool
 	at    bucket.Millis
@@ -60,7 +60,7 @@ func NewWorker(c *config.Compiled, tag string) *Worker {
 	w := &Worker{
 		config: c,
 		tag:    tag,
-		layout: script.Layout{Namespace: c.Store.Namespace, Tag: "g", WithOverrides: true},
+		layout: script.Layout{Namespace: c.Store.Namespace, WithOverrides: true}.Of(""),
 		store:  callout.Upstash{Authority: c.Store.Cluster, Token: c.Store.Token},
 		parked: parkTable{most: c.Park},
 		calls:  map[uint64]call{},
@@ -131,6 +131,8 @@ func (w *Worker) Step(event Event) []Effect {
 	case LeftQueue:
 		w.parked.drop(e.Place)
 		w.drained(&fx)
+	case OrgSeen:
+		w.kills.orgs.see(e.Home, e.Now, 0)
 	case KillSeen:
 		w.kills.set(e.Flag)
 	case Flush:
@@ -285,13 +287,17 @@ func (w *Worker) onStore(e *Event, fx *effects) {
 		w.drained(fx)
 		return
 	}
+	if len(c.poll) > 1 && e.Kind == StoreReply {
+		w.onKills(c.poll, callout.ReadPipeline(e.Status, e.Body, len(c.poll)), e.Now, fx)
+		return
+	}
 	r := unsent
 	if e.Kind == StoreReply {
 		r = callout.Read(e.Status, e.Body)
 	}
 	switch {
-	case c.poll:
-		w.onKills(r, e.Now, fx)
+	case len(c.poll) > 0:
+		w.onKills(c.poll, []callout.Reply{r}, e.Now, fx)
 	case r.Class == callout.NoScript && !c.full:
 		c.full = true
 		w.call(c, c.lease.cluster, w.store.Script(c.sent[0], true), fx)
@@ -319,7 +325,7 @@ func (w *Worker) onSettled(c call, replies []callout.Reply, now bucket.Millis, f
 			fx.count(settledCounter(got.Outcome))
 			w.gaveBack(j, now)
 			for _, i := range got.Tripped {
-				w.burnt(j.Items[i], fx)
+				w.burnt(j.Items[i], w.home(j.layout), fx)
 			}
 			continue
 		}
@@ -341,10 +347,10 @@ func (w *Worker) onSettled(c call, replies []callout.Reply, now bucket.Millis, f
 }
 
 // burnt takes in that a settlement has raised a kill flag. The other workers hear of it by the poll.
-func (w *Worker) burnt(it bucket.Item, fx *effects) {
+func (w *Worker) burnt(it bucket.Item, home string, fx *effects) {
 	name, value := plan.BurnFlag(it)
 	field := script.FieldOf(name)
-	if f, ok := parseFlag(field, value); ok {
+	if f, ok := parseFlag(home, field, value); ok {
 		w.kills.set(f)
 	}
 	fx.count("emmer.burn_tripped")

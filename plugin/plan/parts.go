@@ -7,18 +7,44 @@ import (
 
 // Part is what a call takes in one shard of the store. Each shard is asked apart from the others.
 type Part struct {
-	At      []int          // into Items, ascending
+	Org     string         // whose shard; empty: of what belongs to no org
+	At      []int          // into Items, ascending; none: its kill flags alone concern the call
 	Failure config.Failure // closed if one of its limits is
 }
 
-// shards begins a part for each shard that the call concerns.
+// shards begins a part for each shard that the call concerns: of what belongs to no org, and of its
+// own. A call of no org has only the first, for all.
 func (p *Plan) shards(c *config.Compiled) {
-	p.whole[0] = Part{At: make([]int, 0, len(c.Limits)), Failure: config.FailOpen}
-	p.Parts = p.whole[:]
+	p.sole[0] = Part{At: make([]int, 0, len(c.Limits)), Failure: config.FailOpen}
+	p.Parts = p.sole[:]
+	if org := Org(c, p.Caller); org != "" {
+		p.Parts = append(p.Parts, Part{Org: org, Failure: config.FailOpen})
+	}
+}
+
+// Org is the org that has a shard of its own for a call; empty where there is none.
+func Org(c *config.Compiled, who Caller) string {
+	if c.Store.Shard != config.ShardOrg {
+		return ""
+	}
+	return who.value(c.Org)
+}
+
+// OrgOf is the org in whose shard a limit is kept, given values by name, as EntityOf.
+func OrgOf(l *config.Limit, values map[string]string) string {
+	if !l.OfOrg {
+		return ""
+	}
+	return values["org"]
 }
 
 // part is the part that a limit belongs to.
-func (p *Plan) part(*config.Limit) *Part { return &p.Parts[0] }
+func (p *Plan) part(l *config.Limit) *Part {
+	if l.OfOrg {
+		return &p.Parts[len(p.Parts)-1]
+	}
+	return &p.Parts[0]
+}
 
 // Of are the items of a part, given those of the whole call.
 func (t *Part) Of(items []bucket.Item) []bucket.Item {
@@ -53,6 +79,13 @@ func (p *Plan) Merge(replies []bucket.ReserveReply) bucket.ReserveReply {
 		if r.BadOverride > 0 && r.BadOverride <= len(at) && (all.BadOverride == 0 || at[r.BadOverride-1] < all.BadOverride-1) {
 			all.BadOverride = at[r.BadOverride-1] + 1
 		}
+	}
+	if weight(all.Outcome) > weight(bucket.Granted) {
+		all.Start = 0
+	}
+	if all.Outcome == bucket.Killed {
+		all.BadOverride = 0 // a store that a flag stops looks for none
+		return all
 	}
 	p.figures(replies, &all)
 	return all
@@ -95,7 +128,7 @@ func (p *Plan) figures(replies []bucket.ReserveReply, all *bucket.ReserveReply) 
 			known += len(replies[i].Remaining)
 		}
 	}
-	if known != len(p.Items) || all.Outcome == bucket.Killed {
+	if known != len(p.Items) {
 		return
 	}
 	refused := weight(all.Outcome) > weight(bucket.Granted)

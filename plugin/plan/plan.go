@@ -51,7 +51,7 @@ type Plan struct {
 	Path    string          // to be sent in place of the request's, if it is not empty
 	Parts   []Part          // Items by shard; none without Items
 
-	whole    [1]Part
+	sole     [1]Part
 	currency config.Currency
 	exact    int    // bytes of a text that may be counted exactly
 	class    string // whose estimates are corrected together
