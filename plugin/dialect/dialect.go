@@ -19,6 +19,8 @@ type Dialect interface {
 	NewMeter(h ResponseHead, sink Sink) Meter
 	// Refusal is a refusal in this API's error shape: its headers, content-type among them, and its body.
 	Refusal(r Refusal) (headers [][2]string, body []byte)
+	// RateHeaders are the headers that tell this API's callers of their limits.
+	RateHeaders() RateHeaders
 }
 
 // RequestHead is what the head of a request says of its body.

@@ -132,59 +132,96 @@ func (d Denial) withHeaders(rates [][2]string) Denial {
 			[2]string{"retry-after", strconv.FormatInt(int64(seconds), 10)},
 			[2]string{"retry-after-ms", strconv.FormatInt(int64(d.Retry), 10)})
 	}
+	if d.hopeless() {
+		d.Headers = append(d.Headers, [2]string{"x-should-retry", "false"})
+	}
 	return d
 }
 
-var rateHeaders = [2][3]string{
-	{"x-ratelimit-limit-tokens", "x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"},
-	{"x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"},
+// patience is the longest time that a client may be expected to wait by itself. The SDKs of OpenAI and
+// Anthropic try again after each 429 and 5xx, whatever its body says. Those of 2024 wait for as long
+// as retry-after says if that is at most a minute, and else as they think fit; those of 2026 sleep until the
+// next month if they are told to (anthropic 2.14 for Python, 1.14 for TypeScript). They all obey
+// x-should-retry first.
+const patience bucket.Millis = 60_000
+
+// hopeless says that trying again soon can't succeed, so that a program should tell a person instead.
+func (d Denial) hopeless() bool {
+	return d.Retry > patience || d.Refusal.Reason == dialect.Killed || d.Refusal.HTTPStatus() == 402
 }
 
-// rates describes, for tokens and for requests, the limit that refused, or else the one with the least
-// share left, and says how much money is left of the cost limit with the least: with the worst case of
-// this call held, so that the figure is never too high.
+// Groups of limits of which callers are told one each.
+const (
+	tokenLimits = iota
+	requestLimits
+	inputLimits
+	outputLimits
+	costLimits
+	limitGroups
+)
+
+// group says which limits l is told of with; false if with none. Input and output go with all tokens
+// where the API has no names for them, and everybody's money is nobody's business.
+func group(l *config.Limit, names *dialect.RateHeaders) (int, bool) {
+	switch l.Count {
+	case config.CountRequests:
+		return requestLimits, told(l)
+	case config.CountCost:
+		return costLimits, told(l) && len(l.By) > 0
+	case config.CountInputTokens:
+		if names.Input != (dialect.RateNames{}) {
+			return inputLimits, told(l)
+		}
+	case config.CountOutputTokens:
+		if names.Output != (dialect.RateNames{}) {
+			return outputLimits, told(l)
+		}
+	}
+	return tokenLimits, told(l)
+}
+
+// rates describes, of each group, the limit that refused, or else the one with the least share left,
+// and says how much money is left of the cost limit with the least: with the worst case of this call
+// held, so that the figure is never too high.
 func (p *Plan) rates(r bucket.ReserveReply) [][2]string {
-	if len(r.Remaining) != len(p.Items) {
+	if len(r.Remaining) != len(p.Items) || p.Dialect == nil {
 		return nil
 	}
-	least := [3]int{-1, -1, -1}
+	names := p.Dialect.RateHeaders()
+	least := [limitGroups]int{-1, -1, -1, -1, -1}
 	for i, l := range p.Limits {
-		group := 0
-		if !told(l) {
+		of, is := group(l, &names)
+		if !is {
 			continue
 		}
-		switch l.Count {
-		case config.CountRequests:
-			group = 1
-		case config.CountCost:
-			if len(l.By) == 0 {
-				continue // everybody's money is nobody's business
-			}
-			group = 2
-		}
-		at := least[group]
+		at := least[of]
 		switch {
 		case at < 0 || r.Outcome == bucket.Denied && r.By == i:
-			least[group] = i
+			least[of] = i
 		case r.Outcome == bucket.Denied && r.By == at:
-		case group == 2 && r.Remaining[i] < r.Remaining[at] || group < 2 && p.tighter(i, at, r):
-			least[group] = i
+		case of == costLimits && r.Remaining[i] < r.Remaining[at] || of != costLimits && p.tighter(i, at, r):
+			least[of] = i
 		}
 	}
-	out := make([][2]string, 0, 11) // those of a denial too
-	for group, name := range rateHeaders {
-		i := least[group]
+	out := make([][2]string, 0, 18) // those of a denial too
+	for of, name := range [costLimits]dialect.RateNames{names.Tokens, names.Requests, names.Input, names.Output} {
+		i := least[of]
 		if i < 0 {
 			continue
 		}
 		// What others have left to a class for now may be above what it can count on.
 		most := p.most(i, r)
+		full := reset(p.overridden(i, r), r.Remaining[i], r.Now)
+		when := span(full)
+		if names.Dated {
+			when = date(r.Now + full)
+		}
 		out = append(out,
-			[2]string{name[0], strconv.FormatInt(int64(most), 10)},
-			[2]string{name[1], strconv.FormatInt(int64(max(min(r.Remaining[i], most), 0)), 10)},
-			[2]string{name[2], span(reset(p.overridden(i, r), r.Remaining[i], r.Now))})
+			[2]string{name.Limit, strconv.FormatInt(int64(most), 10)},
+			[2]string{name.Remaining, strconv.FormatInt(int64(max(min(r.Remaining[i], most), 0)), 10)},
+			[2]string{name.Reset, when})
 	}
-	if i := least[2]; i >= 0 {
+	if i := least[costLimits]; i >= 0 {
 		out = append(out, [2]string{"x-tenant-remaining-budget-" + strings.ToLower(p.currency.Code), decimal(max(bucket.Money(r.Remaining[i]), 0), p.currency)})
 	}
 	return out
@@ -241,6 +278,11 @@ func span(ms bucket.Millis) string {
 	return (time.Duration(min(max(ms, 0), longest)) * time.Millisecond).String()
 }
 
+// date writes a moment by RFC 3339, to the next whole second: then the limit is full for certain.
+func date(at bucket.Millis) string {
+	return time.UnixMilli(int64(at) + 999).UTC().Format("2006-01-02T15:04:05Z")
+}
+
 func (p *Plan) denied(r bucket.ReserveReply) dialect.Refusal {
 	l, need := p.Limits[r.By], p.Items[r.By].Amount
 	refusal := dialect.Refusal{Reason: dialect.RateLimited, Status: l.Status, Code: "rate_limit_exceeded"}
@@ -265,8 +307,7 @@ func (p *Plan) denied(r bucket.ReserveReply) dialect.Refusal {
 	}
 	b.WriteString(", and this call needs up to " + p.quantity(l, need) + ". ")
 	if retry := max(r.Retry, 1); l.Kind == bucket.CalendarWindow {
-		at := time.UnixMilli(int64(r.Now+retry) + 999).UTC()
-		b.WriteString("Try again at " + at.Format("2006-01-02T15:04:05Z") + ".")
+		b.WriteString("Try again at " + date(r.Now+retry) + ".")
 	} else {
 		if queue := p.Items[r.By].Queue; queue > 0 {
 			b.WriteString("Its turn would come later than the " + span(queue) + " that it may wait. ")

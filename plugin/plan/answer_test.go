@@ -83,7 +83,7 @@ func TestDenials(t *testing.T) {
 			"rpm", "retry-after: 1\nretry-after-ms: 1\n"},
 		{3, toMay, 402, dialect.OverBudget, "insufficient_quota", // C103: the next period's start; C104: the true time
 			"The limit month has 0.0123 EUR left of 50 EUR, and this call needs up to 1.25 EUR. Try again at 2031-05-01T00:00:00Z.",
-			"month", "retry-after: 480600\nretry-after-ms: 480600000\n"},
+			"month", "retry-after: 480600\nretry-after-ms: 480600000\nx-should-retry: false\n"},
 		{4, 1000, 503, dialect.RateLimited, "request_rate_exceeded",
 			"The limit odd has 0 requests left of 1 request, and this call needs up to 1 request. Try again at 2031-04-25T10:30:01Z.",
 			"odd", "retry-after: 1\nretry-after-ms: 1000\n"},
@@ -98,6 +98,74 @@ func TestDenials(t *testing.T) {
 		if !strings.HasSuffix(h, "x-emmer-decision: denied\nx-emmer-limit: "+x.limit+"\n"+x.headers) || !strings.Contains(h, "x-ratelimit-limit"+told) {
 			t.Errorf("%s", h)
 		}
+	}
+}
+
+// SDKs obey x-should-retry before they look at the status: false is for what a wait of a minute can't
+// mend, and nothing is said of the rest.
+func TestWhatCannotSucceedSoonSaysSo(t *testing.T) {
+	c := compiled(t, "limits", answerLimits)
+	p := build(t, c, nil, `{"model": "m-1", `+hello+`}`)
+	remaining := []bucket.Amount{120, 4_000, 59, 12_300_000, 0}
+	for _, x := range []struct {
+		by    int
+		retry bucket.Millis
+		want  bool
+	}{
+		{0, 1, false}, {0, 60_000, false}, {0, 60_001, true}, {2, 59_000, false}, {2, 3_600_000, true},
+		{3, 1000, true}, // 402 is no status to wait for
+		{4, 1000, false}, {4, 60_001, true},
+	} {
+		d := p.Deny(c, bucket.ReserveReply{Outcome: bucket.Denied, Now: now, By: x.by, Retry: x.retry, Remaining: remaining})
+		if got := strings.Contains(headersOf(d.Headers), "x-should-retry: false\n"); got != x.want {
+			t.Errorf("%+v:\n%s", x, headersOf(d.Headers))
+		}
+	}
+	for _, d := range []Denial{StoreUnavailable(), QueueFull(5000), Refuse(nil, Internal()), Refuse(nil, UnknownRoute())} {
+		if strings.Contains(headersOf(d.Headers), "x-should-retry") {
+			t.Errorf("%d:\n%s", d.Refusal.HTTPStatus(), headersOf(d.Headers))
+		}
+	}
+	if d := QueueFull(300_000); !strings.Contains(headersOf(d.Headers), "x-should-retry: false\n") {
+		t.Errorf("a queue that is full for five minutes:\n%s", headersOf(d.Headers))
+	}
+}
+
+// Anthropic's callers look for input and output apart, and for a reset that is a date.
+func TestHeadersOfAnthropicsCalls(t *testing.T) {
+	d, _ := dialect.Recognise("POST", "/v1/messages")
+	c := compiled(t, "limits", `[
+		{"name": "tpm", "count": "tokens", "bucket": {"rate": "60000/m", "burst": 90000}},
+		{"name": "in", "count": "input_tokens", "bucket": {"rate": "60/m", "burst": 10000}},
+		{"name": "out-hour", "count": "output_tokens", "max": 5000, "window": {"calendar": "hour"}},
+		{"name": "out-day", "count": "output_tokens", "max": 50000, "window": {"calendar": "day"}},
+		{"name": "rpm", "count": "requests", "bucket": {"rate": "60/m", "burst": 60}}
+	]`)
+	p, refusal := Build(c, d, Caller{}, []byte(`{"model": "m-1", "max_tokens": 5, `+hello+`}`), now)
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	reply := bucket.ReserveReply{Outcome: bucket.Granted, Now: now, By: -1, Remaining: []bucket.Amount{90_000, 9_999, 5_000, 4_000, 0}}
+	const want = `anthropic-ratelimit-tokens-limit: 90000
+anthropic-ratelimit-tokens-remaining: 90000
+anthropic-ratelimit-tokens-reset: 2031-04-25T10:30:00Z
+anthropic-ratelimit-requests-limit: 60
+anthropic-ratelimit-requests-remaining: 0
+anthropic-ratelimit-requests-reset: 2031-04-25T10:31:00Z
+anthropic-ratelimit-input-tokens-limit: 10000
+anthropic-ratelimit-input-tokens-remaining: 9999
+anthropic-ratelimit-input-tokens-reset: 2031-04-25T10:30:01Z
+anthropic-ratelimit-output-tokens-limit: 50000
+anthropic-ratelimit-output-tokens-remaining: 4000
+anthropic-ratelimit-output-tokens-reset: 2031-04-26T00:00:00Z
+x-emmer-decision: granted
+`
+	if got := headersOf(p.Headers(reply)); got != want {
+		t.Errorf("%swant\n%s", got, want)
+	}
+	reply.Outcome, reply.By, reply.Retry = bucket.Denied, 2, 1000
+	if got := headersOf(p.Deny(c, reply).Headers); !strings.Contains(got, "anthropic-ratelimit-output-tokens-limit: 5000\n") {
+		t.Errorf("the limit that refused is not told:\n%s", got)
 	}
 }
 
@@ -116,7 +184,7 @@ func TestKilled(t *testing.T) {
 		{9, "0|root@ops|a\r\nb", "All calls are stopped by the operator: a  b."},
 	} {
 		d := p.Deny(c, bucket.ReserveReply{Outcome: bucket.Killed, By: x.by, Reason: x.reason})
-		if d.Refusal.HTTPStatus() != 403 || d.Refusal.Message != x.want || headersOf(d.Headers) != "x-emmer-decision: killed\n" {
+		if d.Refusal.HTTPStatus() != 403 || d.Refusal.Message != x.want || headersOf(d.Headers) != "x-emmer-decision: killed\nx-should-retry: false\n" {
 			t.Errorf("%+v", d)
 		}
 		if strings.Contains(d.Refusal.Message, "root") {
