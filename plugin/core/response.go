@@ -150,10 +150,17 @@ func (s *Stream) truth(whole bool, fx *effects) (dialect.Usage, string) {
 	case dialect.InputUsage:
 		u.Output = max(u.Output, seen)
 		return u, "estimate"
-	case dialect.WholeUsage:
+	case dialect.WholeUsage, dialect.OutputUsage:
+		if trust == dialect.OutputUsage {
+			// Policy for a prompt that no figure is given for: its estimate.
+			u.Input = s.plan.Input
+		}
 		if !whole && !s.meter.Finished() && seen > u.Output {
 			// A running figure of a stream that was cut: more was delivered than it says.
 			u.Output = seen
+			return u, "estimate"
+		}
+		if trust == dialect.OutputUsage {
 			return u, "estimate"
 		}
 		return u, "usage"

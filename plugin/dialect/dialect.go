@@ -121,9 +121,10 @@ type Usage struct {
 type Trust uint8
 
 const (
-	NoUsage    Trust = iota // there is none
-	InputUsage              // what is said of the input is right; more was produced than it says
-	WholeUsage              // it is the truth
+	NoUsage     Trust = iota // there is none
+	InputUsage               // what is said of the input is right; more was produced than it says
+	OutputUsage              // what is said of the output is right; of the input nothing is said
+	WholeUsage               // it is the truth
 )
 
 // Meter reads one response body in pieces of any size.

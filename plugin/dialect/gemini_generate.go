@@ -16,7 +16,7 @@ func (geminiGenerate) NewMeter(h ResponseHead, sink Sink) Meter {
 // geminiCount is countTokens, for which Google bills nothing.
 type geminiCount struct{ gemini }
 
-func (geminiCount) Name() string { return "gemini-count" }
+func (geminiCount) Name() string { return "gemini-count-tokens" }
 
 func (d geminiCount) NewScanner(_ RequestHead, maxDepth int, sink Sink) Scanner {
 	f := d.facts()

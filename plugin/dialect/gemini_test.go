@@ -41,7 +41,7 @@ func TestGeminiPaths(t *testing.T) {
 		{"POST", "/v1beta/models/a%20b:generateContent;x=1", "gemini-generate", "a b", "a%20b", false},
 		{"POST", "/v1beta/models%2fgemini-x:generate%43ontent", "gemini-generate", "gemini-x", "gemini-x", false},
 		{"POST", "/v1beta/models/a:b:generateContent", "gemini-generate", "a:b", "a:b", false},
-		{"POST", "/v1beta/models/gemini-2.5-flash:countTokens", "gemini-count", "gemini-2.5-flash", "gemini-2.5-flash", false},
+		{"POST", "/v1beta/models/gemini-2.5-flash:countTokens", "gemini-count-tokens", "gemini-2.5-flash", "gemini-2.5-flash", false},
 		{"POST", "/v1beta/models/gemini-embedding-001:embedContent", "gemini-embed", "gemini-embedding-001", "gemini-embedding-001", false},
 		{"POST", "/v1beta/models/gemini-embedding-001:batchEmbedContents", "gemini-embed", "gemini-embedding-001", "gemini-embedding-001", false},
 		{"POST", "/v1/projects/p/locations/l/publishers/google/models/text-embedding-005:predict", "gemini-embed", "text-embedding-005", "text-embedding-005", false},

@@ -16,6 +16,8 @@ type answer struct {
 	figure func(u *usageRecord, n uint8, v int64)
 	// event says what the name of an event means, and the value in a place of typeRole.
 	event func(name string) mark
+	// ends: an answer says in a place of finishRole that it is whole; several documents may come before.
+	ends bool
 	// free: the provider bills nothing for the call.
 	free bool
 }
@@ -35,7 +37,7 @@ const (
 	itemRole           // one of several answers, or of the blocks of one
 	indexRole          // its number
 	messageRole        // where a message begins
-	finishRole         // a string here says that the answer came to its own end
+	finishRole         // a string or true here says that the answer came to its own end
 	producedRole       // output that is no text, such as a picture
 )
 
@@ -282,7 +284,7 @@ func (m *answerMeter) Close() {
 		m.done = m.closedArray
 		m.endDocument()
 	case readsJSON:
-		m.done = m.json.state == docDone
+		m.done = m.Finished()
 		m.endDocument() // the record was whole, if not the body
 	}
 	m.endText()
@@ -302,6 +304,8 @@ func (m *answerMeter) Usage() (Usage, Trust) {
 			return Usage{}, NoUsage
 		}
 		return u.figures(), InputUsage
+	case u.input == 0 && u.output > 0 && u.audioMillis == 0:
+		return u.figures(), OutputUsage // no answer follows from no prompt
 	}
 	return u.figures(), WholeUsage
 }
@@ -316,7 +320,7 @@ func (m *answerMeter) Failed() bool {
 }
 
 func (m *answerMeter) Finished() bool {
-	return m.done || m.closedArray || m.mode == readsJSON && m.json.state == docDone
+	return m.done || m.closedArray || m.mode == readsJSON && m.json.state == docDone && (m.finish || m.inBand || !m.api.ends)
 }
 
 func (m *answerMeter) Opaque() bool {
@@ -332,7 +336,7 @@ func (m *answerMeter) begin(n uint8, k kinds) string {
 	case itemRole:
 		m.choice = 0
 	case finishRole:
-		m.finish = m.finish || k == kindString
+		m.finish = m.finish || k&(kindString|kindTrue) != 0
 	case producedRole:
 		if k != kindNull {
 			m.produced, m.stale = true, true

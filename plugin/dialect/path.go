@@ -29,6 +29,7 @@ func Recognise(method, path string) (Dialect, bool) {
 
 // recognisers are those of all dialects. The first that knows a call has it.
 var recognisers = [...]func(c *call) Dialect{
+	recogniseOllama, // before OpenAI's, which end in embeddings too
 	recogniseOpenAIChat,
 	recogniseOpenAIEmbeddings,
 	recogniseGemini,
@@ -39,8 +40,9 @@ var recognisers = [...]func(c *call) Dialect{
 func Names() []string {
 	return []string{
 		"openai-chat", "openai-embeddings",
-		"gemini-generate", "gemini-count", "gemini-embed",
+		"gemini-generate", "gemini-count-tokens", "gemini-embed",
 		"anthropic-messages", "anthropic-count-tokens",
+		"ollama-chat", "ollama-generate", "ollama-embed",
 	}
 }
 
@@ -105,7 +107,7 @@ func LLMPath(path string) bool {
 			"completion", "infill", "generate", "generate_stream", "invocations", // llama.cpp, TGI, vLLM, Ollama
 			"invoke", "invoke-with-response-stream", "converse", "converse-stream": // Bedrock
 			return true
-		case "chat":
+		case "chat", "embed":
 			if before == "api" { // Ollama
 				return true
 			}
