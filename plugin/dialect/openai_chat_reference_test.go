@@ -9,7 +9,10 @@ import (
 
 // reference is the dumb model of the scanner: the whole body in memory, decoded by encoding/json and
 // walked by recursion. What it hears comes without an order.
-type reference struct{ heard []string }
+type reference struct {
+	heard  []string
+	sealed int64 // bytes
+}
 
 // member is a field of an object: a map would lose what stands there twice.
 type member struct {
@@ -131,9 +134,11 @@ func (r *reference) part(v json.RawMessage) {
 	for _, key := range []string{"image_url", "image", "video_url"} {
 		r.media(Image, at(v, key), MediaURL, map[string]Part{"url": MediaURL, "detail": MediaDetail})
 	}
-	r.media(Audio, at(v, "input_audio"), AudioData, map[string]Part{"data": AudioData, "format": AudioFormat})
+	for _, key := range []string{"input_audio", "audio_url"} {
+		r.media(Audio, at(v, key), AudioData, map[string]Part{"data": AudioData, "url": AudioData, "format": AudioFormat})
+	}
 	for _, key := range []string{"file", "document_url"} {
-		r.media(File, at(v, key), FileRef, map[string]Part{"file_data": FileData, "file_id": FileRef, "filename": FileRef})
+		r.media(File, at(v, key), FileRef, map[string]Part{"file_data": FileData, "url": FileData, "file_id": FileRef, "filename": FileRef})
 	}
 }
 
@@ -161,6 +166,13 @@ func (r *reference) message(v json.RawMessage) {
 	call := func(v json.RawMessage) {
 		for _, key := range []string{"name", "arguments", "input"} {
 			r.either(Text, at(v, key), true)
+		}
+	}
+	if thoughts := at(v, "reasoning_details"); kindOf(thoughts) == '[' {
+		for _, t := range elements(thoughts) {
+			r.either(Text, at(t, "text"), true)
+			r.either(Text, at(t, "summary"), true)
+			r.seal(at(t, "data"))
 		}
 	}
 	call(at(v, "function_call"))
@@ -195,6 +207,28 @@ func (r *reference) tool(v json.RawMessage, shell bool) {
 			r.tool(m.value, false)
 		default:
 			r.keyword(m)
+		}
+	}
+}
+
+// seal takes what only the provider can read.
+func (r *reference) seal(v json.RawMessage) {
+	if v = bytes.TrimSpace(v); kindOf(v) == '"' {
+		r.sealed += int64(len(v)) - 2
+	}
+}
+
+// choice hears the names of the tools that are chosen.
+func (r *reference) choice(v json.RawMessage) {
+	switch kindOf(v) {
+	case '[':
+		for _, c := range elements(v) {
+			r.choice(c)
+		}
+	case '{':
+		r.either(Text, at(v, "name"), true)
+		for _, key := range []string{"function", "custom", "allowed_tools", "tools"} {
+			r.choice(at(v, key))
 		}
 	}
 }
@@ -351,6 +385,9 @@ func referenceScan(body []byte) (f Facts, all []string, ok bool) {
 	}
 	r.format(at(body, "response_format"))
 	r.raw(Text, at(body, "documents"))
+	r.choice(at(body, "tool_choice"))
+	r.choice(at(body, "function_call"))
+	f.TokenIDs = r.sealed / sealedBytes
 	slices.Sort(r.heard)
 	return f, r.heard, true
 }

@@ -15,6 +15,9 @@ const (
 	chatMessages
 	chatMessage
 	chatName
+	chatThoughts
+	chatThought
+	chatSealed
 	chatContent
 	chatPart
 	chatText
@@ -50,13 +53,14 @@ const (
 
 	chatFormat
 	chatFormatSchema
+	chatChoice
 	chatNodes
 )
 
 var chatParts = []field{
 	{"text", chatText}, {"refusal", chatText}, {"thinking", chatContent},
 	{"image_url", chatImage}, {"image", chatImage}, {"video_url", chatImage},
-	{"input_audio", chatAudio}, {"file", chatFile}, {"document_url", chatFile},
+	{"input_audio", chatAudio}, {"audio_url", chatAudio}, {"file", chatFile}, {"document_url", chatFile},
 }
 
 // What OpenAI's cookbook does not count (How_to_count_tokens_with_tiktoken, read 2026-10) is named
@@ -92,6 +96,7 @@ var chatSchema = [chatNodes]node{
 		{"max_tokens", chatCap}, {"max_completion_tokens", chatCap}, {"n", chatN},
 		{"tools", chatTools}, {"functions", chatTools},
 		{"response_format", chatFormat}, {"documents", chatDocuments},
+		{"tool_choice", chatChoice}, {"function_call", chatChoice},
 	}},
 	chatModel:         {kinds: kindString, want: "a string", value: true},
 	chatStream:        {kinds: kindBool, want: "true or false"},
@@ -105,9 +110,13 @@ var chatSchema = [chatNodes]node{
 	chatMessage: {text: true, fields: []field{
 		{"role", chatText}, {"content", chatContent}, {"name", chatName},
 		{"refusal", chatText}, {"reasoning_content", chatText}, {"reasoning", chatText},
-		{"tool_calls", chatToolCalls}, {"function_call", chatCall},
+		{"tool_calls", chatToolCalls}, {"function_call", chatCall}, {"reasoning_details", chatThoughts},
 	}},
 	chatName: {text: true},
+	// OpenRouter's, in plain or as only the provider can read them.
+	chatThoughts: {elem: chatThought},
+	chatThought:  {fields: []field{{"text", chatText}, {"summary", chatText}, {"data", chatSealed}}},
+	chatSealed:   {text: true},
 	// A string, an array of parts, or (on lenient servers) one part.
 	chatContent: {text: true, elem: chatPart, fields: chatParts},
 	chatPart:    {text: true, fields: chatParts},
@@ -123,11 +132,13 @@ var chatSchema = [chatNodes]node{
 	chatImage:       {text: true, fields: []field{{"url", chatImageURL}, {"detail", chatImageDetail}}},
 	chatImageURL:    {text: true},
 	chatImageDetail: {text: true},
-	chatAudio:       {text: true, fields: []field{{"data", chatAudioData}, {"format", chatAudioFormat}}},
+	chatAudio: {text: true, fields: []field{
+		{"data", chatAudioData}, {"url", chatAudioData}, {"format", chatAudioFormat},
+	}},
 	chatAudioData:   {text: true},
 	chatAudioFormat: {text: true},
 	chatFile: {text: true, fields: []field{
-		{"file_data", chatFileData}, {"file_id", chatFileRef}, {"filename", chatFileRef},
+		{"file_data", chatFileData}, {"url", chatFileData}, {"file_id", chatFileRef}, {"filename", chatFileRef},
 	}},
 	chatFileData: {text: true},
 	chatFileRef:  {text: true},
@@ -156,6 +167,10 @@ var chatSchema = [chatNodes]node{
 	chatFormatSchema: {raw: plainValue | kindArray, other: chatJSON, fields: []field{
 		{"name", chatToolName}, {"description", chatToolDescription}, {"schema", chatJSON}, {"strict", 0},
 	}},
+	// A word, or what names the tools that may or must be called: their names are said once more.
+	chatChoice: {elem: chatChoice, fields: []field{
+		{"name", chatText}, {"function", chatChoice}, {"custom", chatChoice}, {"allowed_tools", chatChoice}, {"tools", chatChoice},
+	}},
 }
 
 // chatTexts says which part the text of a place is, where it isn't Text.
@@ -167,7 +182,7 @@ var chatTexts = [chatNodes]Part{
 	chatType: PropertyType, chatDescription: PropertyDescription, chatEnumValue: EnumValue,
 	chatTool: Schema, chatFunction: Schema, chatParameters: Schema, chatSubschema: Schema,
 	chatProperties: Schema, chatProperty: Schema, chatDefinitions: Schema, chatEnum: Schema, chatJSON: Schema,
-	chatFormat: Schema, chatFormatSchema: Schema,
+	chatFormat: Schema, chatFormatSchema: Schema, chatSealed: sealedText,
 }
 
 // chatItems says which item a place is.

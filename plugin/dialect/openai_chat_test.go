@@ -144,6 +144,12 @@ func TestChatTakesWhatIsOdd(t *testing.T) {
 			Facts{N: 1}, []string{`{"a":[1,2]}`, "f", "x", "g", "", "/message"}},
 		{`{"functions":[{"name":"f"}],"tools":[ {"a":1} , "b" ,3,null]}`, Facts{N: 1},
 			[]string{"tool: f", "/tool", "schema: a", "schema: 1", "/tool", `schema: "b"`, "/tool", "schema: 3", "/tool", "schema: null", "/tool"}},
+		{`{"tool_choice":{"type":"function","function":{"name":"f"}},"function_call":"none"}`, Facts{N: 1}, []string{"f"}},
+		{`{"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"f"}},{"name":"g"}]}}}`, Facts{N: 1}, []string{"f", "g"}},
+		{`{"messages":[{"reasoning_details":[{"type":"reasoning.text","text":"hm"},{"type":"reasoning.encrypted","data":"aaaaaaaaaabbbbb"}]}]}`,
+			Facts{N: 1, TokenIDs: 3}, []string{"hm", "/message"}},
+		{`{"messages":[{"content":[{"type":"audio_url","audio_url":{"url":"http://x/y.wav"}},{"type":"document_url","document_url":{"url":"http://x/y.pdf"}}]}]}`,
+			Facts{N: 1}, []string{"audio: http://x/y.wav", "/audio", "file: http://x/y.pdf", "/file", "/message"}},
 		{`{"messages":[null,5,{"name":null},{"name":7,"content":[{"image_url":{}},{"image":9},{"file":null}]}]}`, Facts{N: 1},
 			[]string{"/message", "/message", "/message", "/name", "/image", "/image", "/message"}},
 	} {

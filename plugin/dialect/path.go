@@ -32,6 +32,7 @@ var recognisers = [...]func(c *call) Dialect{
 	recogniseOllama, // before OpenAI's, which end in embeddings too
 	recogniseOpenAIChat,
 	recogniseOpenAIEmbeddings,
+	recogniseOpenAIResponses,
 	recogniseGemini,
 	recogniseAnthropic,
 }
@@ -39,7 +40,7 @@ var recognisers = [...]func(c *call) Dialect{
 // Names are the names of all dialects.
 func Names() []string {
 	return []string{
-		"openai-chat", "openai-embeddings",
+		"openai-chat", "openai-embeddings", "openai-responses", "openai-input-tokens",
 		"gemini-generate", "gemini-count-tokens", "gemini-embed",
 		"anthropic-messages", "anthropic-count-tokens",
 		"ollama-chat", "ollama-generate", "ollama-embed",
