@@ -256,8 +256,12 @@ func requestHead(r *http.Request) *fields {
 	}
 	head := &fields{list: [][2]string{
 		{":authority", r.Host}, {":path", path}, {":method", r.Method}, {":scheme", "http"}}}
+	// A listener that lets WebSockets pass keeps what asks for one (Envoy, upgrade_configs).
+	upgrade := strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
 	for _, h := range lowerFields(r.Header).list {
 		switch have, ok := head.get(h[0]); {
+		case upgrade && (h[0] == "upgrade" || h[0] == "connection"):
+			head.list = append(head.list, h)
 		case hopByHop[h[0]]:
 		case ok && h[0] == "authorization":
 			// One of the headers that Envoy keeps in a fixed place, where lines that repeat it are

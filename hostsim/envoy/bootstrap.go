@@ -188,6 +188,7 @@ func (e *Envoy) listener(l Listener) (object, error) {
 		"http_protocol_options": object{"enable_trailers": true},
 		"stream_idle_timeout":   seconds(idle),
 		"route_config":          object{"virtual_hosts": []object{{"name": "all", "domains": []string{"*"}, "routes": routes(l.Routes)}}},
+		"upgrade_configs":       []object{{"upgrade_type": "websocket"}},
 		"http_filters":          filters,
 	}
 	if l.AccessLog != "" {

@@ -23,6 +23,7 @@ type Compiled struct {
 	Org          int        // index of the identity whose value names the shard, under ShardOrg
 	Claims       [][]string // property paths of verified claims; sources refer to them by index
 	UnknownRoute Unknown
+	Background   Unknown // calls whose answer, and usage, comes by another call; Pass: booked as their worst case
 	Models       []*Model
 	UnknownModel *Model // nil = refuse
 	Targets      []*Target

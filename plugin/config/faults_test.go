@@ -37,6 +37,7 @@ var faultCases = []struct{ section, text, want string }{
 	{"body", `{"count_exact": 0}`, "body.count_exact: found 0; want a size from 1KiB to 64MiB, such as 1MiB"},
 	{"lease", `{"for": 60}`, "lease.for: found 60; want a time from 1s to 1h, such as 1m"},
 	{"failure", `{"mode": "local", "local_share": "10%"}`, "failure.mode: found \"local\"; want one of closed, open, because it is not carried out by this version\nfailure.local_share: found a setting of a later version; want it left out, because it is not carried out by this version"},
+	{"routes", `{"background": "hold"}`, `routes.background: found "hold"; want one of deny, pass`},
 	{"routes", `{"unknown": "maybe"}`, `routes.unknown: found "maybe"; want one of deny, pass`},
 	{"kill", `{"poll": "1ms", "cut_streams": true}`, "kill.poll: found \"1ms\"; want a time from 50ms to 1m, such as 250ms\nkill.cut_streams: found a setting of a later version; want it left out, because it is not carried out by this version"},
 

@@ -168,8 +168,9 @@ func (r *reader) failure(c *Compiled, n *node) {
 }
 
 func (r *reader) routes(c *Compiled, n *node) {
-	if n != nil && r.object(n, "unknown", "") {
+	if n != nil && r.object(n, "unknown background", "") {
 		c.UnknownRoute = Unknown(r.word(n.get("unknown"), "deny pass", ""))
+		c.Background = Unknown(r.word(n.get("background"), "deny pass", ""))
 	}
 }
 

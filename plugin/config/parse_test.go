@@ -75,7 +75,7 @@ func TestEverySettingOfThisVersion(t *testing.T) {
 	}
 	c := parse(t, string(text))
 
-	if c.Currency != (Currency{"EUR", 1_000_000_000}) || c.KillPoll != 500 || c.Park != (Park{500, 32 << 20}) || c.Failure != FailOpen || c.UnknownRoute != Pass {
+	if c.Currency != (Currency{"EUR", 1_000_000_000}) || c.KillPoll != 500 || c.Park != (Park{500, 32 << 20}) || c.Failure != FailOpen || c.UnknownRoute != Pass || c.Background != Pass {
 		t.Errorf("top: %+v", c)
 	}
 	wantStore := Store{Cluster: "emmer-bridge", Protocol: "upstash", Token: "s3cret", Timeout: 80, Namespace: "emmer_eu", Shard: ShardOrg}
@@ -213,7 +213,7 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("yen have no minor unit, so their money counts in millionths, not in %d", c.Currency.Unit)
 	}
 	if c.Hold != HoldPair || c.Mismatch != MismatchDeny || c.Body != (Body{1 << 20, 256, 1 << 20}) || c.Lease != (Lease{60_000, 900_000, 6_000}) ||
-		c.Failure != FailClosed || c.UnknownRoute != Deny || c.KillPoll != 250 || c.Park != (Park{1000, 64 << 20}) || c.UnknownModel != nil || len(c.Limits) != 0 {
+		c.Failure != FailClosed || c.UnknownRoute != Deny || c.Background != Deny || c.KillPoll != 250 || c.Park != (Park{1000, 64 << 20}) || c.UnknownModel != nil || len(c.Limits) != 0 {
 		t.Errorf("%+v", c)
 	}
 	if len(c.Targets) != 1 || c.Targets[0].Name != "default" || !c.Targets[0].CachedInInput {

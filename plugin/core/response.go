@@ -168,8 +168,9 @@ func (s *Stream) truth(whole bool, fx *effects) (dialect.Usage, string) {
 	switch {
 	case s.meter.Failed() && !s.meter.Produced():
 		return dialect.Usage{}, "refund"
-	case s.meter.Opaque():
-		// Unreadable (compressed against our request): the worst case that was reserved.
+	case s.meter.Opaque(), s.plan.Facts.Background:
+		// Unreadable (compressed against our request), or told by another call: the worst case that was
+		// reserved.
 		return s.plan.Estimate(s.plan.Output), "estimate"
 	}
 	return s.plan.Estimate(seen), "estimate"

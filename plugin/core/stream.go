@@ -117,12 +117,8 @@ func (s *Stream) onRequestHeaders(e *Event, fx *effects) {
 		}
 	}
 	d, ok := dialect.Recognise(e.Head.Method, e.Head.Path)
-	if !ok {
-		if c.UnknownRoute == config.Deny && dialect.LLMPath(e.Head.Path) {
-			s.refuse(plan.Refuse(nil, plan.UnknownRoute()), fx)
-			return
-		}
-		s.state = Passing
+	if upgrade := upgrades(e.Head); !ok || upgrade {
+		s.unmetered(e.Head, ok, upgrade, fx)
 		return
 	}
 	s.dialect, s.record.dialect = d, d.Name()
@@ -196,6 +192,39 @@ func (s *Stream) onRequestHeaders(e *Event, fx *effects) {
 	if c.Hold == config.HoldFlag {
 		fx.hold()
 	}
+}
+
+// unmetered decides on a call that no meter can read. On the path of an LLM API routes.unknown has a
+// say, unless the call costs nothing; what may pass is counted and logged.
+func (s *Stream) unmetered(h plan.Head, known, upgrade bool, fx *effects) {
+	billed := (known || dialect.LLMPath(h.Path)) && (upgrade || !dialect.Free(h.Method, h.Path))
+	if billed && s.w.config.UnknownRoute == config.Deny {
+		refusal := plan.UnknownRoute()
+		if upgrade {
+			refusal = plan.UpgradeDenied()
+		}
+		s.refuse(plan.Refuse(nil, refusal), fx)
+		return
+	}
+	s.state = Passing
+	if billed {
+		fx.count("emmer.unmetered")
+		s.record.decision = "unmetered"
+		fx.add(Effect{Kind: SetState, Name: "emmer", Body: s.record.json(s)})
+	}
+}
+
+// upgrades says whether a request would leave HTTP: for a WebSocket, as realtime APIs do.
+func upgrades(h plan.Head) bool {
+	if h.Method == "CONNECT" {
+		return true
+	}
+	for _, kv := range h.Headers {
+		if kv[0] == "upgrade" {
+			return true
+		}
+	}
+	return false
 }
 
 func seen(headers [][2]string, name string) bool {

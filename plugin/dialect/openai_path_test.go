@@ -22,6 +22,16 @@ func TestOpenAIPaths(t *testing.T) {
 		{"POST", "/v1/contextualizedembeddings", "openai-embeddings", ""},
 		{"POST", "/openai/deployments/ada/embeddings?api-version=z", "openai-embeddings", "ada"},
 		{"POST", "/v1/engines/ada/embeddings", "openai-embeddings", "ada"},
+		{"POST", "/v1/responses", "openai-responses", ""},
+		{"POST", "/openai/v1/responses?api-version=preview", "openai-responses", ""},
+		{"POST", "/openai/responses?api-version=2025-04-01-preview", "openai-responses", ""},
+		{"POST", "/v1/responses/compact", "openai-responses", ""},
+		{"POST", "/v1/responses/input_tokens", "openai-input-tokens", ""},
+		{"POST", "/v1/responses/resp_1", "", ""},
+		{"POST", "/v1/responses/resp_1/cancel", "", ""},
+		{"GET", "/v1/responses", "", ""},
+		{"GET", "/v1/responses/resp_1", "", ""},
+		{"DELETE", "/v1/responses/resp_1", "", ""},
 		{"GET", "/v1/embeddings", "", ""},
 		{"POST", "/v1/embeddings/x", "", ""},
 		{"POST", "/v1/embedding", "", ""},
@@ -42,6 +52,25 @@ func TestOpenAIPaths(t *testing.T) {
 		}
 		if name != c.dialect || model != c.model {
 			t.Errorf("%s %s: %q of model %q", c.method, c.path, name, model)
+		}
+	}
+}
+
+func TestFreeCalls(t *testing.T) {
+	for _, c := range []struct {
+		method, path string
+		want         bool
+	}{
+		{"GET", "/v1/models", true}, {"GET", "/v1/models/gpt-5", true}, {"get", "/openai/v1/models?x=y", true},
+		{"GET", "/v1/responses/resp_1", true}, {"GET", "/v1/responses/resp_1/input_items", true}, {"DELETE", "/v1/responses/resp_1", true},
+		{"POST", "/v1/responses/resp_1/cancel", true}, {"GET", "/v1/chat/completions", true}, {"GET", "/v1/chat/completions/c1/messages", true},
+		{"HEAD", "/v1/models", true}, {"OPTIONS", "/v1/chat/completions", true},
+		{"GET", "/v1/responses", false}, {"POST", "/v1/responses", false}, {"POST", "/v1/models", false}, {"POST", "/v1/cancel", false},
+		{"POST", "/v1/responses/cancel", false}, {"GET", "/v1/realtime", false}, {"GET", "/v1/completions", false}, {"POST", "/v1/batches", false},
+		{"GET", "/v1/batches", false}, {"PUT", "/v1/models/m", false}, {"GET", "/", false}, {"", "", false},
+	} {
+		if Free(c.method, c.path) != c.want {
+			t.Errorf("%s %s: %v", c.method, c.path, !c.want)
 		}
 	}
 }

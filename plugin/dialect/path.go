@@ -121,6 +121,27 @@ func LLMPath(path string) bool {
 	return false
 }
 
+// Free says whether a call on the path of an LLM API costs nothing, by itself and in what it makes the
+// provider do, so that it may pass where unknown calls may not: lists of models, and answers that the
+// provider keeps, to be read, cancelled or deleted.
+func Free(method, path string) bool {
+	c := call{method: strings.ToUpper(method), path: path, seg: segments(path)}
+	n := len(c.seg)
+	switch c.method {
+	case "GET", "HEAD", "OPTIONS", "DELETE":
+		for i, s := range c.seg {
+			switch {
+			case s.text == "models", s.text == "responses" && i+1 < n,
+				s.text == "completions" && i > 0 && c.seg[i-1].text == "chat":
+				return true
+			}
+		}
+	case "POST":
+		return n > 2 && c.seg[n-1].text == "cancel" && c.seg[n-3].text == "responses"
+	}
+	return false
+}
+
 // CanonicalPath is the path that Recognise judges by: lower case, without query and parameters.
 // It is for comparing, never for forwarding.
 func CanonicalPath(path string) string {

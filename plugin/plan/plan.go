@@ -104,6 +104,11 @@ func (t *Memory) Build(c *config.Compiled, d dialect.Dialect, who Caller, body [
 		return p, &r
 	}
 	p.Facts = facts
+	if facts.Background && c.Background == config.Deny {
+		// Nothing that this call brings back says what it used, and the worst case of it may be far off.
+		r := backgroundDenied()
+		return p, &r
+	}
 	if refusal := p.choose(c); refusal != nil {
 		return p, refusal
 	}

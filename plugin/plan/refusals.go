@@ -37,6 +37,18 @@ func UnknownRoute() dialect.Refusal {
 		Message: "This path is not a call that can be metered here, so it is not forwarded."}
 }
 
+// UpgradeDenied refuses to leave HTTP on the path of an LLM API: what is said there is not seen.
+func UpgradeDenied() dialect.Refusal {
+	return dialect.Refusal{Reason: dialect.NotFound, Code: "unmetered_upgrade",
+		Message: "A connection that is upgraded can't be metered here, so it is not forwarded. Use the API over HTTP."}
+}
+
+// backgroundDenied refuses a call that would go on after its answer.
+func backgroundDenied() dialect.Refusal {
+	return dialect.Refusal{Reason: dialect.BadRequest, Code: "background_not_allowed", Param: "background",
+		Message: "A response in the background can't be metered here, so it is not forwarded. Leave out background, or set it to false."}
+}
+
 // BodyTooLarge refuses a body of more than the bytes that may be held.
 func BodyTooLarge(most int) dialect.Refusal {
 	return dialect.Refusal{Reason: dialect.TooLarge, Code: "request_too_large",

@@ -61,6 +61,9 @@ func (p *Plan) Absurd(u dialect.Usage) bool {
 	}
 	u = p.reported(u)
 	rounds := 1 + min(u.Searches, mostRounds)
+	if p.Facts.Inputs > 1 { // each is read by itself
+		rounds *= min(p.Facts.Inputs, bucket.MaxAmount>>8)
+	}
 	return u.Input > times(p.Model.Context, rounds) || u.Output > times(times(p.Model.Context, rounds), max(p.Facts.N, 1))
 }
 

@@ -94,6 +94,9 @@ func TestUsageThatNoCallCanHave(t *testing.T) {
 			t.Errorf("%+v: %v", x.u, got)
 		}
 	}
+	if p := planned(t, c, "chat", dialect.Facts{Inputs: 3}, 0, 0); p.Absurd(dialect.Usage{Input: 3000}) || !p.Absurd(dialect.Usage{Input: 3001}) {
+		t.Error("each input has a context of its own")
+	}
 	if planned(t, c, "embed", dialect.Facts{}, 0, 0).Absurd(dialect.Usage{Input: 1 << 40}) {
 		t.Error("absurd beyond a context that is not stated")
 	}
