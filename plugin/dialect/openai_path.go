@@ -18,3 +18,15 @@ func (c *call) onOpenAI(texts ...string) (inPath, bool) {
 	}
 	return inPath{}, true
 }
+
+// recogniseOpenAI knows the calls of all of OpenAI's APIs.
+func recogniseOpenAI(c *call) Dialect {
+	for _, recognise := range [...]func(c *call) Dialect{
+		recogniseOpenAIChat, recogniseOpenAIEmbeddings, recogniseOpenAIResponses,
+	} {
+		if d := recognise(c); d != nil {
+			return d
+		}
+	}
+	return nil
+}

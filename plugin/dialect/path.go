@@ -30,9 +30,7 @@ func Recognise(method, path string) (Dialect, bool) {
 // recognisers are those of all dialects. The first that knows a call has it.
 var recognisers = [...]func(c *call) Dialect{
 	recogniseOllama, // before OpenAI's, which end in embeddings too
-	recogniseOpenAIChat,
-	recogniseOpenAIEmbeddings,
-	recogniseOpenAIResponses,
+	recogniseOpenAI,
 	recogniseGemini,
 	recogniseAnthropic,
 }
@@ -40,7 +38,8 @@ var recognisers = [...]func(c *call) Dialect{
 // Names are the names of all dialects.
 func Names() []string {
 	return []string{
-		"openai-chat", "openai-embeddings", "openai-responses", "openai-input-tokens",
+		"openai-chat", "openai-embeddings", "openai-responses", "openai-input-tokens", "openai-completions",
+		"openai-images", "openai-audio", "openai-speech", "openai-moderations",
 		"gemini-generate", "gemini-count-tokens", "gemini-embed",
 		"anthropic-messages", "anthropic-count-tokens",
 		"ollama-chat", "ollama-generate", "ollama-embed",
