@@ -242,6 +242,10 @@ func (p *path) resume(i int) {
 	}
 	hadTrailers := p.tail != nil
 	if p.held != nil {
+		// The filter may have made it larger. Envoy notices at the edit itself.
+		if p.measure(); p.deaf() {
+			return
+		}
 		p.data(next(), p.held, p.complete && !hadTrailers)
 	}
 	if hadTrailers {

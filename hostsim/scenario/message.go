@@ -18,6 +18,7 @@ type message struct {
 	headers      [][2]string // as written: order, case and repetitions are kept
 	trailers     [][2]string
 	body         []byte
+	codings      []string // of the body, in the order in which they are put on
 	chunked      bool
 	raw          bool // body is the whole request, to be sent as it is
 }
@@ -57,6 +58,8 @@ func parseMessage(path string, line int, data []byte, files map[string][]byte) (
 				m.chunked = true
 			case "@chunked":
 				m.chunked = true
+			case "@gzip", "@deflate":
+				m.codings = append(m.codings, verb[1:])
 			default:
 				part, err := bodyPart(verb, rest, files)
 				if err != nil {
@@ -111,7 +114,7 @@ func bodyPart(verb, rest string, files map[string][]byte) ([]byte, error) {
 		}
 		return []byte(strings.Repeat(string(b), n)), nil
 	}
-	return nil, fmt.Errorf("unknown, want @raw, @chunked, @trailer, @text, @file or @repeat")
+	return nil, fmt.Errorf("unknown, want @raw, @chunked, @trailer, @gzip, @deflate, @text, @file or @repeat")
 }
 
 func (m *message) has(name string) bool {
@@ -125,6 +128,9 @@ func (m *message) expand(vars func(string) string) *message {
 	out.headers = expandPairs(m.headers, vars)
 	out.trailers = expandPairs(m.trailers, vars)
 	out.body = []byte(vars(string(m.body)))
+	for _, c := range m.codings {
+		out.body = upstream.Encode(c, out.body)
+	}
 	return &out
 }
 

@@ -19,7 +19,7 @@ func TestParseNamesEveryFaultByLine(t *testing.T) {
 		{"-- steps --\n-- steps --\n", `t/x.txtar:2: second file "steps"`},
 		{"-- a.http --\nGET\n-- steps --\n", "t/x.txtar:2: want `METHOD path`, found \"GET\""},
 		{"-- a.http --\nGET /\nx\n-- steps --\n", "t/x.txtar:3: want `name: value`, found \"x\""},
-		{"-- a.http --\nGET /\n@moon\n-- steps --\n", "t/x.txtar:3: @moon: unknown, want @raw, @chunked, @trailer, @text, @file or @repeat"},
+		{"-- a.http --\nGET /\n@moon\n-- steps --\n", "t/x.txtar:3: @moon: unknown, want @raw, @chunked, @trailer, @gzip, @deflate, @text, @file or @repeat"},
 		{"-- a.http --\nGET /\n@repeat 999999999 ab\n-- steps --\n", "t/x.txtar:3: @repeat: above 134217728 bytes"},
 		{smallest + "frob\n", `t/x.txtar:5: unknown step "frob"`},
 		{smallest + "\n# c\nsend b\n", `t/x.txtar:7: send: no file "b.http"`},

@@ -197,7 +197,7 @@ func (w *world) variable(name string) (string, bool) {
 		if !ok {
 			return "", false
 		}
-		return w.expand(string(m.body)), true
+		return string(m.expand(w.expand).body), true
 	case "body":
 		x, ok := w.exchanges[rest]
 		if !ok {

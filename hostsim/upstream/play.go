@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
@@ -21,6 +22,8 @@ type player struct {
 
 	status  int
 	started bool
+	coder   coder // of the answer's content coding, if it has one
+	coded   bytes.Buffer
 }
 
 func (p *player) run(steps []step) error {
@@ -31,6 +34,9 @@ func (p *player) run(steps []step) error {
 				return err
 			}
 		}
+	}
+	if p.coder != nil {
+		return p.send(p.encode(nil, true))
 	}
 	p.start()
 	return nil
@@ -57,6 +63,9 @@ func (p *player) step(st step) error {
 	case "trailer":
 		p.start()
 		p.w.Header().Add(http.TrailerPrefix+st.name, string(st.text))
+	case "gzip", "deflate":
+		p.w.Header().Set("Content-Encoding", st.verb)
+		p.coder = newCoder(st.verb, &p.coded)
 	case "write", "file":
 		return p.write(st.text)
 	case "echo":
@@ -137,8 +146,15 @@ func (p *player) asStream() {
 	}
 }
 
-// write sends bytes as one flushed piece.
+// write sends bytes, in the answer's coding, as one flushed piece.
 func (p *player) write(b []byte) error {
+	if p.coder != nil {
+		b = p.encode(b, false)
+	}
+	return p.send(b)
+}
+
+func (p *player) send(b []byte) error {
 	if !p.started && p.w.Header().Get("Content-Type") == "" {
 		p.w.Header().Set("Content-Type", "application/json")
 	}

@@ -117,7 +117,7 @@ func parseStep(verb, rest string, data map[string][]byte) (step, error) {
 	st := step{verb: verb, repeat: 1}
 	var err error
 	switch verb {
-	case "early", "done", "cut", "reset", "hang", "echo":
+	case "early", "done", "cut", "reset", "hang", "echo", "gzip", "deflate":
 		if rest != "" {
 			err = fmt.Errorf("takes nothing more, found %q", rest)
 		}

@@ -77,6 +77,7 @@ const (
 type Body struct {
 	Hold       int // bytes; more is 413
 	Depth      int // nesting of JSON; more is 400
+	Inflate    int // bytes that one in a content coding may decode to; more is 413
 	CountExact int // bytes of text, unescaped, that are counted exactly; what follows is estimated
 }
 

@@ -33,7 +33,7 @@ var faultCases = []struct{ section, text, want string }{
 
 	{"hold", `{"mode": "both"}`, `hold.mode: found "both"; want one of pair, flag`},
 	{"hold", `"pair"`, `hold: found "pair"; want an object with mode, mismatch`},
-	{"body", `{"hold": "1MB", "depth": 1, "inflate": "8MiB"}`, "body.hold: found \"1MB\"; want a size from 1KiB to 64MiB, such as 1MiB\nbody.depth: found 1; want a whole number from 8 to 512\nbody.inflate: found a setting of a later version; want it left out, because it is not carried out by this version"},
+	{"body", `{"hold": "1MB", "inflate": "1GiB", "depth": 1}`, "body.hold: found \"1MB\"; want a size from 1KiB to 64MiB, such as 1MiB\nbody.inflate: found \"1GiB\"; want a size from 1KiB to 64MiB, such as 8MiB\nbody.depth: found 1; want a whole number from 8 to 512"},
 	{"body", `{"count_exact": 0}`, "body.count_exact: found 0; want a size from 1KiB to 64MiB, such as 1MiB"},
 	{"lease", `{"for": 60}`, "lease.for: found 60; want a time from 1s to 1h, such as 1m"},
 	{"failure", `{"mode": "local", "local_share": "10%"}`, "failure.mode: found \"local\"; want one of closed, open, because it is not carried out by this version\nfailure.local_share: found a setting of a later version; want it left out, because it is not carried out by this version"},

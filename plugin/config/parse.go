@@ -137,11 +137,12 @@ func (r *reader) hold(c *Compiled, n *node) {
 }
 
 func (r *reader) body(c *Compiled, n *node) {
-	c.Body = Body{Hold: 1 << 20, Depth: 256, CountExact: 1 << 20}
-	if n == nil || !r.object(n, "hold depth count_exact", "inflate") {
+	c.Body = Body{Hold: 1 << 20, Depth: 256, CountExact: 1 << 20, Inflate: 8 << 20}
+	if n == nil || !r.object(n, "hold inflate depth count_exact", "") {
 		return
 	}
 	c.Body.Hold = r.size(n.get("hold"), 1<<20, 1<<10, 64<<20)
+	c.Body.Inflate = r.size(n.get("inflate"), 8<<20, 1<<10, 64<<20)
 	c.Body.CountExact = r.size(n.get("count_exact"), 1<<20, 1<<10, 64<<20)
 	c.Body.Depth = int(r.count(n.get("depth"), 256, 8, dialect.MaxDepth))
 }

@@ -82,7 +82,7 @@ func TestEverySettingOfThisVersion(t *testing.T) {
 	if !reflect.DeepEqual(c.Store, wantStore) {
 		t.Errorf("store: %+v", c.Store)
 	}
-	if c.Hold != HoldFlag || c.Mismatch != MismatchPass || c.Body != (Body{256 << 10, 64, 512 << 10}) || c.Lease != (Lease{90_000, 600_000, 9_000}) {
+	if c.Hold != HoldFlag || c.Mismatch != MismatchPass || c.Body != (Body{256 << 10, 64, 4 << 20, 512 << 10}) || c.Lease != (Lease{90_000, 600_000, 9_000}) {
 		t.Errorf("hold %v %v, body %+v, lease %+v", c.Hold, c.Mismatch, c.Body, c.Lease)
 	}
 
@@ -212,7 +212,7 @@ func TestDefaults(t *testing.T) {
 	if c.Currency.Unit != 1_000_000 {
 		t.Errorf("yen have no minor unit, so their money counts in millionths, not in %d", c.Currency.Unit)
 	}
-	if c.Hold != HoldPair || c.Mismatch != MismatchDeny || c.Body != (Body{1 << 20, 256, 1 << 20}) || c.Lease != (Lease{60_000, 900_000, 6_000}) ||
+	if c.Hold != HoldPair || c.Mismatch != MismatchDeny || c.Body != (Body{1 << 20, 256, 8 << 20, 1 << 20}) || c.Lease != (Lease{60_000, 900_000, 6_000}) ||
 		c.Failure != FailClosed || c.UnknownRoute != Deny || c.Background != Deny || c.KillPoll != 250 || c.Park != (Park{1000, 64 << 20}) || c.UnknownModel != nil || len(c.Limits) != 0 {
 		t.Errorf("%+v", c)
 	}

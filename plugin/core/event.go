@@ -95,7 +95,7 @@ const (
 	Hold              EffectKind = iota + 1 // return "stop" from this callback
 	Call                                    // send Call
 	SetHeader                               // request header Name = Value, at the gate if AtGate
-	RemoveHeader                            // request header Name
+	RemoveHeader                            // request header Name, at the gate if AtGate
 	SetResponseHeader                       // Name = Value
 	EditBody                                // the request body, which this entry holds, becomes Stream.Edited of it
 	Answer                                  // local reply: Status, Headers, Body

@@ -30,7 +30,7 @@ func (s *Stream) onResponseHeaders(e *Event, fx *effects) {
 	s.state = Responding
 	s.record.status = e.Response.Status
 	s.output = s.plan.NewOutput()
-	s.meter = s.dialect.NewMeter(e.Response, s.output)
+	s.meter = dialect.NewMeter(s.dialect, e.Response, s.output)
 	if s.leased {
 		for _, h := range s.plan.Headers(s.reply) {
 			fx.add(Effect{Kind: SetResponseHeader, Name: h[0], Value: h[1]})
@@ -119,6 +119,9 @@ func (s *Stream) settle(now bucket.Millis, whole bool, fx *effects) {
 	s.record.usage, s.record.settled = usage, how
 	if how == "estimate" {
 		fx.count("emmer.estimated")
+		if s.meter != nil && s.meter.Opaque() {
+			fx.count("emmer.opaque")
+		}
 	}
 	if !s.held() {
 		return // no limit applied
@@ -140,6 +143,11 @@ func (s *Stream) truth(whole bool, fx *effects) (dialect.Usage, string) {
 		return s.plan.Estimate(0), "estimate"
 	}
 	seen := s.output.Tokens()
+	if s.meter.Opaque() {
+		// Policy for an answer that, whole or from some point on, can't be read (in a coding that we
+		// did not ask for, or broken): the worst case that was reserved, or what was seen if that is more.
+		seen = max(seen, s.plan.Output)
+	}
 	u, trust := s.meter.Usage()
 	if trust != dialect.NoUsage && s.plan.Absurd(u) {
 		// Policy for figures that can't be true: as if there were none.
@@ -168,9 +176,8 @@ func (s *Stream) truth(whole bool, fx *effects) (dialect.Usage, string) {
 	switch {
 	case s.meter.Failed() && !s.meter.Produced():
 		return dialect.Usage{}, "refund"
-	case s.meter.Opaque(), s.plan.Facts.Background:
-		// Unreadable (compressed against our request), or told by another call: the worst case that was
-		// reserved.
+	case s.plan.Facts.Background:
+		// Told by another call: the worst case that was reserved.
 		return s.plan.Estimate(s.plan.Output), "estimate"
 	}
 	return s.plan.Estimate(seen), "estimate"

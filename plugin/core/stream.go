@@ -38,13 +38,14 @@ type Stream struct {
 	n     uint64 // of the exchange in this VM
 	state State
 
-	gate     bool // there is a gate to hold the headers
-	gateHeld bool // it holds them now
-	kept     bool // this entry holds the body
-	hadSize  bool // the client sent content-length, which was removed
-	edits    [][2]string
-	edit     bool // the body is to be edited before it leaves
-	size     int  // bytes of the body
+	gate     bool        // there is a gate to hold the headers
+	gateHeld bool        // it holds them now
+	kept     bool        // this entry holds the body
+	hadSize  bool        // the client sent content-length, which was removed
+	edits    [][2]string // headers to set
+	drops    []string    // headers to remove
+	edit     bool        // the body is to be edited before it leaves
+	size     int         // bytes of the body
 
 	dialect dialect.Dialect
 	caller  plan.Caller
@@ -123,7 +124,9 @@ func (s *Stream) onRequestHeaders(e *Event, fx *effects) {
 	}
 	s.dialect, s.record.dialect = d, d.Name()
 	fx.count("emmer.requests")
-	var length, encoding, foreign string
+	var length, foreign string
+	var encoding, accept []string
+	signed := false
 	for _, h := range e.Head.Headers {
 		switch h[0] {
 		case "content-type":
@@ -133,7 +136,11 @@ func (s *Stream) onRequestHeaders(e *Event, fx *effects) {
 		case "content-length":
 			length = h[1]
 		case "content-encoding":
-			encoding = h[1]
+			encoding = append(encoding, h[1])
+		case "accept-encoding":
+			accept = append(accept, h[1])
+		case "authorization":
+			signed = signed || dialect.Signs(h[1], "accept-encoding")
 		}
 	}
 	s.gate = c.Hold == config.HoldPair && e.GateInVM
@@ -163,10 +170,12 @@ func (s *Stream) onRequestHeaders(e *Event, fx *effects) {
 	if s.w.kills.any() && s.refuseKilled(plan.HeadKills(c, who), e.Now, fx) {
 		return
 	}
-	if encoding != "" && !strings.EqualFold(encoding, "identity") {
-		s.refuse(plan.Refuse(nil, plan.UnsupportedEncoding(encoding)), fx)
+	coding, ok := dialect.Coding(strings.Join(encoding, ","))
+	if !ok {
+		s.refuse(plan.Refuse(nil, plan.UnsupportedEncoding(strings.Join(encoding, ", "))), fx)
 		return
 	}
+	s.caller.Body.Coding, s.caller.Body.Inflate = coding, int64(c.Body.Inflate)
 	if foreign != "" {
 		s.refuse(plan.Refuse(nil, plan.UnsupportedType(foreign)), fx)
 		return
@@ -175,8 +184,14 @@ func (s *Stream) onRequestHeaders(e *Event, fx *effects) {
 		s.tooLarge(fx)
 		return
 	}
-	// An answer that we can't read can't be metered.
-	fx.remove("accept-encoding")
+	if len(accept) > 0 && !signed {
+		// An answer that we can't read can't be metered. One that comes in another coding all the
+		// same is opaque.
+		fx.remove("accept-encoding")
+		if dialect.AcceptsGzip(strings.Join(accept, ",")) {
+			fx.add(Effect{Kind: SetHeader, Name: "accept-encoding", Value: "gzip"})
+		}
+	}
 	if length != "" && !e.End {
 		// Envoy never corrects content-length: one that no longer fits the body is request
 		// smuggling on a pooled HTTP/1.1 connection (seen on Envoy 1.40). It is set again, exactly,
@@ -290,12 +305,18 @@ func (s *Stream) decide(body []byte, now bucket.Millis, fx *effects) {
 		return
 	}
 	s.size, s.edit = len(body), len(p.Edits) > 0
-	length := s.size
-	for _, e := range p.Edits {
-		length += len(e.With) - int(e.At.End-e.At.Start)
+	length := p.Length(s.size)
+	if s.edit && length > c.Body.Hold {
+		// Policy for a body that an edit makes larger than what may be held, as it can where it leaves
+		// without its coding: refused, before anything is taken for it. Envoy would refuse it afterwards.
+		s.tooLarge(fx)
+		return
 	}
 	if s.hadSize {
 		s.edits = append(s.edits, [2]string{"content-length", strconv.Itoa(length)})
+	}
+	if p.Decodes() {
+		s.drops = append(s.drops, "content-encoding")
 	}
 	if p.Path != "" {
 		s.edits = append(s.edits, [2]string{":path", p.Path})
@@ -375,7 +396,7 @@ func (s *Stream) Edited(body []byte) ([]byte, bool) {
 	if s.plan == nil || len(body) != s.size {
 		return nil, false
 	}
-	return s.plan.Edited(body), true
+	return s.plan.Edited(body)
 }
 
 // applyEdits sets the headers that the decision brought, once.
@@ -383,7 +404,10 @@ func (s *Stream) applyEdits(atGate bool, fx *effects) {
 	for _, h := range s.edits {
 		fx.add(Effect{Kind: SetHeader, AtGate: atGate, Name: h[0], Value: h[1]})
 	}
-	s.edits = nil
+	for _, name := range s.drops {
+		fx.add(Effect{Kind: RemoveHeader, AtGate: atGate, Name: name})
+	}
+	s.edits, s.drops = nil, nil
 }
 
 // latencyHeader tells the client how long the gateway held its call for the decision, in ms.
@@ -392,7 +416,7 @@ const latencyHeader = "x-gateway-latency-ms"
 // refuse answers in place of the provider. At most once: the state it leaves is final.
 func (s *Stream) refuse(d plan.Denial, fx *effects) {
 	s.state = Refused
-	s.edit, s.edits = false, nil
+	s.edit, s.edits, s.drops = false, nil, nil
 	dia := s.dialect
 	if dia == nil {
 		dia = dialect.OpenAIChat

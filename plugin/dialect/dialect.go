@@ -6,7 +6,10 @@
 // incremental, give the same result for any split of the same bytes, and are capped.
 package dialect
 
-import "github.com/emmer-proxy/emmer/bucket"
+import (
+	"github.com/emmer-proxy/emmer/bucket"
+	"github.com/emmer-proxy/emmer/plugin/inflate"
+)
 
 // Dialect is one API of one family of providers.
 type Dialect interface {
@@ -27,6 +30,9 @@ type Dialect interface {
 type RequestHead struct {
 	ContentType string // with its parameters, such as the boundary of a form
 	Path        string // as it was sent, with its query
+
+	Coding  inflate.Format // content coding of the body, 0 = none
+	Inflate int64          // most bytes that it may decode to
 }
 
 // Span is a range of bytes of a body: [Start, End).
@@ -42,12 +48,13 @@ type Facts struct {
 	HasMaxOutput bool
 	N            int64 // answers asked for, at least 1
 
-	ModelInPath Span // where the path names the model; then ModelSpan is empty and the body is not edited for it
-	NoChat      bool // the prompt is texts without the frame of a chat around them
-	NoOutput    bool // the model writes nothing that is billed: embeddings, rerank
-	Free        bool // the provider bills nothing for the call: counting tokens
-	Sealed      bool // the head and the body are signed: neither may be edited
-	Background  bool // the answer comes by another call, and with it the usage
+	Decoded     int64 // bytes of the body, where it came in a content coding
+	ModelInPath Span  // where the path names the model; then ModelSpan is empty and the body is not edited for it
+	NoChat      bool  // the prompt is texts without the frame of a chat around them
+	NoOutput    bool  // the model writes nothing that is billed: embeddings, rerank
+	Free        bool  // the provider bills nothing for the call: counting tokens
+	Sealed      bool  // the head and the body are signed: neither may be edited
+	Background  bool  // the answer comes by another call, and with it the usage
 
 	TokenIDs    int64         // tokens of the prompt that came as numbers, beside its texts
 	Inputs      int64         // texts to embed

@@ -21,12 +21,6 @@ import (
 	"github.com/emmer-proxy/emmer/tokenizer"
 )
 
-// Edit replaces a range of a body.
-type Edit struct {
-	At   dialect.Span
-	With []byte
-}
-
 // Plan is a call as limits see it.
 type Plan struct {
 	Dialect dialect.Dialect
@@ -134,7 +128,7 @@ func (t *Memory) Build(c *config.Compiled, d dialect.Dialect, who Caller, body [
 }
 
 func scan(d dialect.Dialect, h dialect.RequestHead, depth int, body []byte, sink dialect.Sink) (dialect.Facts, *dialect.Fault) {
-	s := d.NewScanner(h, depth, sink)
+	s := dialect.NewScanner(d, h, depth, sink)
 	if fault := s.Write(body); fault != nil {
 		return dialect.Facts{}, fault
 	}
@@ -206,28 +200,6 @@ func escaped(s string) string {
 func noModel(name, why string) *dialect.Refusal {
 	return &dialect.Refusal{Reason: dialect.NotFound, Code: "model_not_found", Param: "model",
 		Message: "The model " + shown(name) + " " + why + "."}
-}
-
-// Edited is the body with all edits made; the body itself if there are none.
-func (p *Plan) Edited(body []byte) []byte {
-	if len(p.Edits) == 0 {
-		return body
-	}
-	size := len(body)
-	for _, e := range p.Edits {
-		size += len(e.With)
-	}
-	out := make([]byte, 0, size)
-	var from int64
-	for _, e := range p.Edits {
-		if e.At.Start < from || e.At.End < e.At.Start || e.At.End > int64(len(body)) {
-			continue // not a range of this body
-		}
-		out = append(out, body[from:e.At.Start]...)
-		out = append(out, e.With...)
-		from = e.At.End
-	}
-	return append(out, body[from:]...)
 }
 
 // quoted is s as a JSON string.

@@ -248,12 +248,13 @@ func TestModelsAndTargets(t *testing.T) {
 		if p.Model.Name != x.model || p.Target.Name != x.target || p.Known != x.known || p.Price.Input != x.input {
 			t.Errorf("%s: %s at %s, known %v, price %+v", x.asked, p.Model.Name, p.Target.Name, p.Known, p.Price)
 		}
-		if got, want := string(p.Edited([]byte(body))), `{"stream" :true, "model": `+x.body+`, `+hello+`}`+"\n"; got != want {
+		got, ok := p.Edited([]byte(body))
+		if want := `{"stream" :true, "model": ` + x.body + `, ` + hello + `}` + "\n"; !ok || string(got) != want {
 			t.Errorf("%s is forwarded as %s, want %s", x.asked, got, want)
 		}
 	}
 	same := []byte(`{"model": "m-2", ` + hello + `}`)
-	if p := build(t, c, nil, string(same)); &p.Edited(same)[0] != &same[0] {
+	if got, ok := build(t, c, nil, string(same)).Edited(same); !ok || &got[0] != &same[0] {
 		t.Error("a body without edits was copied")
 	}
 	for _, x := range []struct{ c, body, want string }{
@@ -455,7 +456,9 @@ func FuzzBuild(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		p.Edited(body)
+		if got, ok := p.Edited(body); !ok || len(got) != p.Length(len(body)) {
+			t.Fatalf("%d bytes, where %d were told: %v", len(got), p.Length(len(body)), ok)
+		}
 		p.Actual(p.Estimate(p.Output))
 	})
 }

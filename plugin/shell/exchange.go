@@ -215,7 +215,9 @@ func (x *exchange) apply(f *core.Effect) {
 			err = proxywasm.ReplaceHttpRequestHeader(f.Name, f.Value)
 		}
 	case core.RemoveHeader:
-		err = proxywasm.RemoveHttpRequestHeader(f.Name)
+		if x.about(f.AtGate) {
+			err = proxywasm.RemoveHttpRequestHeader(f.Name)
+		}
 	case core.SetResponseHeader:
 		err = proxywasm.ReplaceHttpResponseHeader(f.Name, f.Value)
 	case core.EditBody:

@@ -57,6 +57,10 @@ func (g *gate) join(x *exchange) (action types.Action) {
 			if err := proxywasm.ReplaceHttpRequestHeader(f.Name, f.Value); err != nil {
 				x.refused(err)
 			}
+		case core.RemoveHeader:
+			if err := proxywasm.RemoveHttpRequestHeader(f.Name); err != nil {
+				x.refused(err)
+			}
 		default:
 			x.apply(f)
 		}
