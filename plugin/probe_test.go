@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -96,9 +97,9 @@ func (s store) level(ctx context.Context, limit string, values map[string]string
 // records counts the reservations that are held, and those that were settled and are remembered. One
 // that touches two shards is one in each.
 func (s store) records(ctx context.Context) (held, settled int, err error) {
-	iter := s.client.Scan(ctx, 0, s.namespace+":1:{*}:r:*", 1000).Iterator()
-	for iter.Next(ctx) {
-		v, err := s.client.Get(ctx, iter.Val()).Result()
+	keys, err := s.keys(ctx, ":1:{*}:r:*")
+	for _, key := range keys {
+		v, err := s.client.Get(ctx, key).Result()
 		switch {
 		case err == redis.Nil: // it ended between the two commands
 		case err != nil:
@@ -109,36 +110,60 @@ func (s store) records(ctx context.Context) (held, settled int, err error) {
 			settled++
 		}
 	}
-	return held, settled, iter.Err()
+	return held, settled, err
+}
+
+// keys lists what stands in the namespace, behind which pattern follows; of a Cluster on all nodes.
+func (s store) keys(ctx context.Context, pattern string) (keys []string, err error) {
+	scan := func(ctx context.Context, c *redis.Client) ([]string, error) {
+		var keys []string
+		iter := c.Scan(ctx, 0, s.namespace+pattern, 1000).Iterator()
+		for iter.Next(ctx) {
+			keys = append(keys, iter.Val())
+		}
+		return keys, iter.Err()
+	}
+	if one, ok := s.client.(*redis.Client); ok {
+		return scan(ctx, one)
+	}
+	var mu sync.Mutex
+	err = s.client.(*redis.ClusterClient).ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error {
+		some, err := scan(ctx, c)
+		mu.Lock()
+		defer mu.Unlock()
+		keys = append(keys, some...)
+		return err
+	})
+	return keys, err
 }
 
 // limits counts the limits that have state, and says how long the longest of all keys is.
 func (s store) limits(ctx context.Context) (n, longest int, err error) {
-	iter := s.client.Scan(ctx, 0, s.namespace+":*", 1000).Iterator()
-	for iter.Next(ctx) {
-		if strings.Contains(iter.Val(), "}:l:") {
+	keys, err := s.keys(ctx, ":*")
+	for _, key := range keys {
+		if strings.Contains(key, "}:l:") {
 			n++
 		}
-		longest = max(longest, len(iter.Val())-len(s.namespace))
+		longest = max(longest, len(key)-len(s.namespace))
 	}
-	return n, longest, iter.Err()
+	return n, longest, err
 }
 
 // immortal lists the keys without a time to live that should have one: all but kill flags and overrides.
 func (s store) immortal(ctx context.Context) ([]string, error) {
 	var out []string
-	iter := s.client.Scan(ctx, 0, s.namespace+":*", 1000).Iterator()
-	for iter.Next(ctx) {
-		ttl, err := s.client.TTL(ctx, iter.Val()).Result()
+	keys, err := s.keys(ctx, ":*")
+	for _, key := range keys {
+		ttl, err := s.client.TTL(ctx, key).Result()
 		if err != nil {
 			return nil, err
 		}
-		if ttl == -1 && !strings.HasSuffix(iter.Val(), ":ctl") && !strings.HasSuffix(iter.Val(), ":ovr") {
-			out = append(out, iter.Val())
+		if ttl == -1 && !strings.HasSuffix(key, ":ctl") && !strings.HasSuffix(key, ":ovr") {
+			out = append(out, key)
 		}
 	}
 	slices.Sort(out)
-	return out, iter.Err()
+	return out, err
 }
 
 // named reads name=value.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -33,6 +34,7 @@ type site struct {
 	identity  string // further identities, each with a comma before it
 	timeout   string // of the store; "" = 2s
 	namespace string // in the store; "" = the name
+	shard     string // of the store; "" = none
 	provider  *upstream.Server
 	config    *config.Compiled
 }
@@ -63,12 +65,12 @@ func (s *site) json() string {
 	}
 	return fmt.Sprintf(`{
 		"version": 1, "currency": "EUR",
-		"store": {"cluster": "bridge", "token": "token", "timeout": %q, "namespace": %q},
+		"store": {"cluster": "bridge", "token": "token", "timeout": %q, "namespace": %q, "shard": %q},
 		"hold": {"mode": %q},
 		"identity": {"key": {"header": "authorization", "strip": "Bearer"}%s},
 		"models": {"m": {"tokenizer": "o200k_base", "max_output": 100000, "default_output": 500, "price": {"input": "1", "cached_input": "0.5", "output": "2"}}},
 		%s
-		"limits": %s}`, timeout, s.space(), s.hold, s.identity, s.more, s.limits)
+		"limits": %s}`, timeout, s.space(), cmp.Or(s.shard, "none"), s.hold, s.identity, s.more, s.limits)
 }
 
 // newStand starts everything: workers threads in each of n Envoys, which share the store and the
@@ -81,13 +83,22 @@ func newStand(t *testing.T, n, workers int, sites ...*site) *stand {
 // newStandWith is newStand with a filter and settings of Redis of the caller's own.
 func newStandWith(t *testing.T, wasm string, redisArgs []string, n, workers int, sites ...*site) *stand {
 	t.Helper()
-	st := &stand{t: t, server: buckettest.StartServer(t, redisArgs...), sites: map[string]*site{}}
-	st.redis = st.server.Client()
+	server := buckettest.StartServer(t, redisArgs...)
+	st := newStandOver(t, wasm, redisgw.Options{RedisAddr: server.Addr(), Timeout: 500 * time.Millisecond}, n, workers, sites...)
+	st.server, st.redis = server, server.Client()
+	return st
+}
+
+// newStandOver is newStand with a filter and a Redis of the caller's own.
+func newStandOver(t *testing.T, wasm string, over redisgw.Options, n, workers int, sites ...*site) *stand {
+	t.Helper()
+	st := &stand{t: t, sites: map[string]*site{}}
 	var err error
-	if st.bridge, err = redisgw.Start(redisgw.Options{RedisAddr: st.server.Addr(), Timeout: 500 * time.Millisecond}); err != nil {
+	if st.bridge, err = redisgw.Start(over); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(st.bridge.Close)
+	st.redis = st.bridge.Client()
 	o := envoy.Options{Concurrency: workers, Clusters: []envoy.Cluster{{Name: "bridge", Addr: st.bridge.Addr()}}}
 	for _, s := range sites {
 		if s.config, err = config.Parse([]byte(s.json()), nil); err != nil {

@@ -27,6 +27,7 @@ import (
 // that follows the real clock.
 type Options struct {
 	RedisAddr     string        // host:port or the path of a Unix socket; empty: an embedded Redis
+	Cluster       []string      // or: host:port of some nodes of a Redis Cluster
 	Listen        string        // default 127.0.0.1:0
 	Token         string        // for commands; default "token"
 	OperatorToken string        // for /emmer/v1, actor "operator"; default "operator-token"
@@ -68,8 +69,8 @@ func Start(o Options) (g *Gateway, err error) {
 			g = nil
 		}
 	}()
-	addr := o.RedisAddr
-	if addr == "" {
+	addr, addrs, cluster := o.RedisAddr, o.Cluster, len(o.Cluster) > 0
+	if addr == "" && !cluster {
 		if g.mini, err = miniredis.Run(); err != nil {
 			return g, fmt.Errorf("redisgw: embedded redis: %w", err)
 		}
@@ -79,14 +80,17 @@ func Start(o Options) (g *Gateway, err error) {
 	} else if !o.Start.IsZero() {
 		return g, fmt.Errorf("redisgw: start: %w", ErrNotEmbedded)
 	}
+	if !cluster {
+		addrs = []string{addr}
+	}
 	timeout := o.Timeout
 	if timeout == 0 {
 		timeout = bridge.DefaultTimeout
 	}
-	if g.client, err = bridge.Connect(bridge.Redis{Addrs: []string{addr}, Timeout: timeout}); err != nil {
+	if g.client, err = bridge.Connect(bridge.Redis{Addrs: addrs, Cluster: cluster, Timeout: timeout}); err != nil {
 		return g, err
 	}
-	if g.probes, err = bridge.Connect(bridge.Redis{Addrs: []string{addr}, Timeout: 5 * time.Second}); err != nil {
+	if g.probes, err = bridge.Connect(bridge.Redis{Addrs: addrs, Cluster: cluster, Timeout: 5 * time.Second}); err != nil {
 		return g, err
 	}
 	if o.Token == "" {
