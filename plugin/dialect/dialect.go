@@ -57,7 +57,7 @@ type Facts struct {
 	Background  bool  // the answer comes by another call, and with it the usage
 
 	TokenIDs    int64         // tokens of the prompt that came as numbers, beside its texts
-	Inputs      int64         // texts to embed
+	Inputs      int64         // texts to embed or to complete
 	Documents   int64         // documents to rank
 	Images      int64         // pictures to make
 	AudioMillis bucket.Millis // length of the sound to hear, as far as the body tells

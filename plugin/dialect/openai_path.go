@@ -22,7 +22,7 @@ func (c *call) onOpenAI(texts ...string) (inPath, bool) {
 // recogniseOpenAI knows the calls of all of OpenAI's APIs.
 func recogniseOpenAI(c *call) Dialect {
 	for _, recognise := range [...]func(c *call) Dialect{
-		recogniseOpenAIChat, recogniseOpenAIEmbeddings, recogniseOpenAIResponses,
+		recogniseOpenAIChat, recogniseOpenAICompletions, recogniseOpenAIEmbeddings, recogniseOpenAIResponses,
 	} {
 		if d := recognise(c); d != nil {
 			return d

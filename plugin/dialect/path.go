@@ -39,7 +39,7 @@ var recognisers = [...]func(c *call) Dialect{
 func Names() []string {
 	return []string{
 		"openai-chat", "openai-embeddings", "openai-responses", "openai-input-tokens", "openai-completions",
-		"openai-images", "openai-audio", "openai-speech", "openai-moderations",
+		"openai-images", "openai-audio", "openai-speech",
 		"gemini-generate", "gemini-count-tokens", "gemini-embed",
 		"anthropic-messages", "anthropic-count-tokens",
 		"ollama-chat", "ollama-generate", "ollama-embed",
@@ -121,8 +121,8 @@ func LLMPath(path string) bool {
 }
 
 // Free says whether a call on the path of an LLM API costs nothing, by itself and in what it makes the
-// provider do, so that it may pass where unknown calls may not: lists of models, and answers that the
-// provider keeps, to be read, cancelled or deleted.
+// provider do, so that it may pass where unknown calls may not: lists of models, moderation, and answers
+// that the provider keeps, to be read, cancelled or deleted.
 func Free(method, path string) bool {
 	c := call{method: strings.ToUpper(method), path: path, seg: segments(path)}
 	n := len(c.seg)
@@ -136,7 +136,7 @@ func Free(method, path string) bool {
 			}
 		}
 	case "POST":
-		return n > 2 && c.seg[n-1].text == "cancel" && c.seg[n-3].text == "responses"
+		return c.ends("moderations") || n > 2 && c.seg[n-1].text == "cancel" && c.seg[n-3].text == "responses"
 	}
 	return false
 }
