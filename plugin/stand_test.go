@@ -28,13 +28,15 @@ const logFormat = "%RESPONSE_CODE% %RESPONSE_FLAGS% %FILTER_STATE(wasm.emmer:PLA
 // site is one listener with its configuration, provider and namespace in the shared store.
 type site struct {
 	name      string
-	hold      string // pair or flag
-	limits    string // JSON of the limits section
-	more      string // further sections, each with a comma behind
-	identity  string // further identities, each with a comma before it
-	timeout   string // of the store; "" = 2s
-	namespace string // in the store; "" = the name
-	shard     string // of the store; "" = none
+	hold      string        // pair or flag
+	limits    string        // JSON of the limits section
+	more      string        // further sections, each with a comma behind
+	identity  string        // further identities, each with a comma before it
+	timeout   string        // of the store; "" = 2s
+	idle      time.Duration // stream_idle_timeout; 0 = 60 s
+	whole     time.Duration // request_timeout; 0 = none
+	namespace string        // in the store; "" = the name
+	shard     string        // of the store; "" = none
 	provider  *upstream.Server
 	config    *config.Compiled
 }
@@ -114,7 +116,7 @@ func newStandOver(t *testing.T, wasm string, over redisgw.Options, n, workers in
 		entry := func(root string) envoy.Filter {
 			return envoy.Filter{Wasm: &envoy.Wasm{Name: root, RootID: root, File: wasm, Config: []byte(s.json()), AllowOnHeadersStop: s.hold == "flag"}}
 		}
-		l := envoy.Listener{Name: s.name, Filters: []envoy.Filter{entry("emmer")}, AccessLog: logFormat,
+		l := envoy.Listener{Name: s.name, Filters: []envoy.Filter{entry("emmer")}, AccessLog: logFormat, StreamIdleTimeout: s.idle, RequestTimeout: s.whole,
 			Routes: []envoy.Route{{Cluster: s.name}}}
 		if s.hold == "pair" {
 			l.Filters = append(l.Filters, entry("emmer.gate"))
@@ -198,17 +200,24 @@ func (st *stand) level(name, limit, key string) script.Level {
 // eventually polls until f has nothing to complain of, for at most d.
 func eventually(t *testing.T, d time.Duration, f func() string) {
 	t.Helper()
+	if wrong := complaint(d, f); wrong != "" {
+		t.Fatalf("still after %v: %s", d, wrong)
+	}
+}
+
+// complaint is what f still complains of after d, for other goroutines than the test's own.
+func complaint(d time.Duration, f func() string) string {
 	deadline := time.After(d)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		wrong := f()
 		if wrong == "" {
-			return
+			return ""
 		}
 		select {
 		case <-deadline:
-			t.Fatalf("still after %v: %s", d, wrong)
+			return wrong
 		case <-tick.C:
 		}
 	}

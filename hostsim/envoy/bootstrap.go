@@ -24,6 +24,7 @@ type Listener struct {
 	BufferLimit       int           // per_connection_buffer_limit_bytes; 0 = Envoy's default of 1 MiB
 	AccessLog         string        // format of a line, without line end; "" = none
 	StreamIdleTimeout time.Duration // 0 = 60 s
+	RequestTimeout    time.Duration // 0 = none
 }
 
 // Filter is one entry of a chain: a plugin, or any HTTP filter as Envoy's own JSON.
@@ -190,6 +191,9 @@ func (e *Envoy) listener(l Listener) (object, error) {
 		"route_config":          object{"virtual_hosts": []object{{"name": "all", "domains": []string{"*"}, "routes": routes(l.Routes)}}},
 		"upgrade_configs":       []object{{"upgrade_type": "websocket"}},
 		"http_filters":          filters,
+	}
+	if l.RequestTimeout > 0 {
+		manager["request_timeout"] = seconds(l.RequestTimeout)
 	}
 	if l.AccessLog != "" {
 		manager["access_log"] = []object{{

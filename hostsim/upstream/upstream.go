@@ -27,8 +27,9 @@ const maxRecord = 64 << 20
 
 // Request is what arrived, as far as it did.
 type Request struct {
-	Conn      int    // index of the connection it came on, see Conns
-	Proto     string // "HTTP/1.1" or "HTTP/2.0"; "" if Malformed
+	Conn      int       // index of the connection it came on, see Conns
+	At        time.Time // when its head had arrived
+	Proto     string    // "HTTP/1.1" or "HTTP/2.0"; "" if Malformed
 	Method    string
 	Path      string      // with query
 	Header    http.Header // with host and, for chunked bodies, transfer-encoding
@@ -246,6 +247,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 			record.Conn = c.index
 			c.serving++
 		}
+		record.At = time.Now()
 		s.requests = append(s.requests, record)
 		number = len(s.requests)
 	})

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/emmer-proxy/emmer/bucket"
@@ -11,12 +12,16 @@ import (
 // place is a call's place in the queue of its worker: the store has granted it a start in the future.
 type place struct {
 	n     uint64        // the exchange
-	wait  bucket.Millis // from now to its start, as the store counts
+	at    storeTime     // its start, in the shard where that is latest
+	now   bucket.Millis // what that shard's clock said in its answer
+	took  bucket.Millis // from the question to the answer
+	wait  bucket.Millis // at least from the answer to the start, for other shards' sake
 	bytes int           // of its body, which the host holds
 	kills []string      // flags that stop it
 	home  string        // of those of its org
 	open  bool          // a part of the store is broken, whose policy is open
 
+	least bucket.Millis // by the table's clock: not due before
 	due   bucket.Millis // by the table's clock
 	order uint64        // of its arrival
 	told  bool          // the exchange was told that its turn has come
@@ -34,6 +39,57 @@ type parkTable struct {
 	clock  bucket.Millis // since the first call; it never stands back and never leaps
 	last   bucket.Millis // the worker's time when the clock was last looked at
 	flags  uint64        // what was known of kill flags when all were last looked up
+	stores map[string]skew
+}
+
+// storeTime is a time by the clock of a shard.
+type storeTime struct {
+	tag string
+	at  bucket.Millis
+}
+
+// skew is how much more the table's clock shows than a shard's: the least that was seen of late. Answers
+// take their time, so that it is never less than the truth, and the answer that came soonest says it best.
+type skew struct {
+	least, before bucket.Millis // of this turn of skewTurn, and of the one before
+	since         bucket.Millis
+}
+
+const (
+	// skewTurn is how long what was seen stands at the least, and half of how long at the most: clocks drift.
+	skewTurn bucket.Millis = 10_000
+	// skewCap bounds the shards that are remembered. One that is forgotten is measured anew.
+	skewCap = 256
+)
+
+// see takes in what a shard's clock says now. True: those that wait for a start there start earlier.
+func (t *parkTable) see(at storeTime) bool {
+	seen := t.clock - at.at
+	s, known := t.stores[at.tag]
+	switch {
+	case !known && len(t.stores) >= skewCap:
+		clear(t.stores)
+		fallthrough
+	case !known:
+		s = skew{seen, seen, t.clock}
+	case t.clock-s.since > skewTurn:
+		s = skew{s.least, s.least, t.clock}
+		s.least = seen
+	}
+	sooner := known && seen < min(s.least, s.before)
+	s.least = min(s.least, seen)
+	if t.stores == nil {
+		t.stores = map[string]skew{}
+	}
+	t.stores[at.tag] = s
+	return sooner
+}
+
+// turn is when a call may start. Both clocks count whole milliseconds, of which each may hide almost
+// one more: hence one more.
+func (t *parkTable) turn(p *place) bucket.Millis {
+	s := t.stores[p.at.tag]
+	return max(p.least, p.at.at+min(s.least, s.before)+1)
 }
 
 // leap is the most that the worker's clock may go on from one tick to the next. What is beyond it was
@@ -77,12 +133,26 @@ func (t *parkTable) frees(bytes int) bucket.Millis {
 	return 1
 }
 
-// put adds a call. Both clocks count whole milliseconds, of which each may hide almost one more:
-// hence one longer than the store says.
+// put adds a call whose answer has just come.
 func (t *parkTable) put(p *place, now bucket.Millis) {
 	t.advance(now)
+	if t.see(storeTime{p.at.tag, p.now}) {
+		for _, other := range t.places {
+			if other.at.tag == p.at.tag {
+				other.due = t.turn(other)
+			}
+		}
+		slices.SortFunc(t.places, earlier)
+	}
 	t.came++
-	p.due, p.order = t.clock+p.wait+1, t.came
+	p.order = t.came
+	// The script ran after it was asked for, whatever its clock said: the clock of a limit may be ahead
+	// of its shard's.
+	p.least = t.clock - p.took + p.at.at - p.now
+	if p.wait > 0 {
+		p.least = max(p.least, t.clock+p.wait+1)
+	}
+	p.due = t.turn(p)
 	t.places = slices.Insert(t.places, t.index(p), p)
 	t.bytes += p.bytes
 }
@@ -96,13 +166,15 @@ func (t *parkTable) drop(p *place) {
 }
 
 func (t *parkTable) index(p *place) int {
-	i, _ := slices.BinarySearchFunc(t.places, p, func(a, b *place) int {
-		if a.due != b.due {
-			return int(min(max(a.due-b.due, -1), 1))
-		}
-		return int(min(max(int64(a.order)-int64(b.order), -1), 1))
-	})
+	i, _ := slices.BinarySearchFunc(t.places, p, earlier)
 	return i
+}
+
+func earlier(a, b *place) int {
+	if a.due != b.due {
+		return cmp.Compare(a.due, b.due)
+	}
+	return cmp.Compare(a.order, b.order)
 }
 
 // tell says to an exchange that its turn has come, or e's reason why none will come. What a fault
@@ -142,13 +214,21 @@ func (t *parkTable) tick(now bucket.Millis, kills *killTable, ends bool, fx *eff
 
 // wait is how long until the call may begin: each part's start as its own shard counts, from now on.
 func (s *Stream) wait() bucket.Millis {
-	var longest bucket.Millis
+	if p := s.latest(); p != nil {
+		return p.wait()
+	}
+	return 0
+}
+
+// latest is the part whose start is latest, nil where none is granted.
+func (s *Stream) latest() *part {
+	var last *part
 	for i := range s.parts {
-		if p := &s.parts[i]; p.state == granted {
-			longest = max(longest, p.wait())
+		if p := &s.parts[i]; p.state == granted && (last == nil || p.wait() > last.wait()) {
+			last = p
 		}
 	}
-	return longest
+	return last
 }
 
 func (p *part) wait() bucket.Millis { return max(p.reply.Start-p.reply.Now, 0) }
@@ -164,11 +244,18 @@ func (s *Stream) park(now bucket.Millis, open bool, fx *effects) {
 	}
 	fx.count("emmer.queued")
 	s.state, s.parkedAt = Parked, now
-	s.place = &place{n: s.n, wait: s.wait(), bytes: s.size, kills: s.plan.Kills, home: s.home, open: open}
+	last := s.latest()
+	s.place = &place{n: s.n, bytes: s.size, kills: s.plan.Kills, home: s.home, open: open,
+		at: storeTime{last.layout.Tag, last.reply.Start}, now: last.reply.Now, took: s.waited}
 	for i := range s.parts {
+		p := &s.parts[i]
+		if p.state != granted || p == last {
+			continue
+		}
+		s.place.wait = max(s.place.wait, p.wait())
 		// A lease counts from its own part's start: where another part makes the call wait for long, it
 		// is renewed meanwhile. The usual one is not: the call has begun by then.
-		if p := &s.parts[i]; p.state == granted && s.place.wait-p.wait() > s.w.config.Lease.For/2 {
+		if last.wait()-p.wait() > s.w.config.Lease.For/2 {
 			j := s.job(p, p.Of(s.plan.Items))
 			j.wait, p.leased = p.wait(), true
 			fx.tell(Event{Kind: LeaseTaken, Now: now, Job: j})

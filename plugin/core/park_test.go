@@ -2,11 +2,14 @@ package core
 
 import (
 	"math/rand"
+	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/emmer-proxy/emmer/bucket"
+	"github.com/emmer-proxy/emmer/bucket/script"
 	"github.com/emmer-proxy/emmer/plugin/callout"
 	"github.com/emmer-proxy/emmer/plugin/config"
 )
@@ -158,7 +161,7 @@ func TestACallForWhichThereIsNoRoomAsksForNoPlace(t *testing.T) {
 	if !p.offer([]bucket.Item{{}}, 101) {
 		t.Error("who would not wait anyway is not concerned")
 	}
-	p.put(&place{wait: 9, bytes: 1}, 1000)
+	p.put(&place{at: storeTime{"g", 9}, bytes: 1}, 1000)
 	if it := items(); p.offer(it, 1) || it[0].Queue != 0 {
 		t.Error("full")
 	}
@@ -223,12 +226,72 @@ func TestAKillFlagEndsTheWait(t *testing.T) {
 	}
 }
 
+// TestAnswersThatAreLateKeepTheOrder: on a busy machine answers overtake each other. The order is that of
+// the starts, and no start is earlier than the soonest answer proves.
+func TestAnswersThatAreLateKeepTheOrder(t *testing.T) {
+	table := parkTable{most: config.Park{Calls: 20, Bytes: 500}}
+	put := func(n uint64, start, answered, came bucket.Millis) {
+		table.put(&place{n: n, at: storeTime{"g", 70_000 + start}, now: 70_000 + answered, took: came - answered}, came)
+	}
+	put(1, 100, 0, 300) // took 300 ms
+	put(2, 150, 5, 310)
+	put(3, 200, 290, 315)
+	var got []uint64
+	for now := bucket.Millis(100); now < 400; now++ {
+		var fx effects
+		if now >= 315 {
+			table.tick(now, &killTable{}, false, &fx)
+		}
+		for _, n := range released(fx) {
+			got = append(got, n)
+			if start := []bucket.Millis{0, 100, 150, 200}[n]; now <= start+25 {
+				t.Errorf("%d started at %d", n, now)
+			}
+		}
+	}
+	if len(got) != 3 || got[0] != 1 || got[1] != 2 || got[2] != 3 {
+		t.Errorf("in the order %v", got)
+	}
+	// A limit whose clock is an hour ahead, for whatever reason, brings no other's turn forward by more
+	// than its answer took.
+	for _, p := range slices.Clone(table.places) {
+		table.drop(p)
+	}
+	put(4, 2000, 400, 420)
+	put(5, 3_600_000+2000, 3_600_000, 420)
+	for now := bucket.Millis(420); now < 1900; now++ {
+		var fx effects
+		if table.tick(now, &killTable{}, false, &fx); now < 420+1580 && len(released(fx)) > 0 {
+			t.Errorf("at %d let go %v", now, released(fx))
+		}
+	}
+	// A shard is forgotten before the table grows, and what was seen is not believed for long.
+	for i := range 3 * skewCap {
+		table.see(storeTime{strconv.Itoa(i), 0})
+	}
+	if len(table.stores) > skewCap {
+		t.Errorf("%d shards", len(table.stores))
+	}
+	table = parkTable{clock: 1000}
+	table.see(storeTime{"g", 1000})
+	for range 4 {
+		table.clock += skewTurn
+		table.see(storeTime{"g", table.clock - 70})
+	}
+	if s := table.stores["g"]; min(s.least, s.before) != 70 {
+		t.Errorf("%+v", s)
+	}
+}
+
 // TestTheParkAgainstAPlainList drives the table and a list that is sorted anew each time.
 func TestTheParkAgainstAPlainList(t *testing.T) {
+	const skew = 123_456 // of the store's clock
 	for seed := range int64(300) {
 		r := rand.New(rand.NewSource(seed))
+		best := bucket.Millis(1 << 40) // the least that an answer took
 		table := parkTable{most: config.Park{Calls: 20, Bytes: 500}}
 		var plain []*place
+		starts := func(p *place) bucket.Millis { return p.at.at - skew + best }
 		bytes := func() (n int) {
 			for _, p := range plain {
 				n += p.bytes
@@ -236,18 +299,20 @@ func TestTheParkAgainstAPlainList(t *testing.T) {
 			return n
 		}
 		now, came := bucket.Millis(1000), uint64(0)
-		ends := map[*place]bucket.Millis{}
 		for range 200 {
 			now += bucket.Millis(r.Intn(30))
 			switch r.Intn(4) {
 			case 0, 1:
-				p := &place{n: came, wait: bucket.Millis(1 + r.Intn(300)), bytes: r.Intn(60)}
+				took := bucket.Millis(r.Intn(40))
+				p := &place{n: came, now: now - took + skew, took: took + bucket.Millis(r.Intn(9)), bytes: r.Intn(60)}
+				p.at.at = p.now + bucket.Millis(1+r.Intn(300))
 				if ok := len(plain) < 20 && bytes()+p.bytes <= 500; ok != table.room(p.bytes) {
 					t.Fatalf("seed %d: room %v", seed, !ok)
 				} else if ok {
 					came++
 					table.put(p, now)
-					plain, ends[p] = append(plain, p), now+p.wait
+					best = min(best, took)
+					plain = append(plain, p)
 				}
 			case 2:
 				if len(plain) > 0 {
@@ -257,11 +322,11 @@ func TestTheParkAgainstAPlainList(t *testing.T) {
 					plain = append(plain[:i:i], plain[i+1:]...)
 				}
 			case 3:
-				sort.SliceStable(plain, func(i, j int) bool { return ends[plain[i]] < ends[plain[j]] })
+				sort.SliceStable(plain, func(i, j int) bool { return starts(plain[i]) < starts(plain[j]) })
 				var want []uint64
 				var due []*place
 				for _, p := range plain {
-					if ends[p] < now {
+					if starts(p) < now {
 						want, due = append(want, p.n), append(due, p)
 					}
 				}
@@ -286,4 +351,51 @@ func TestTheParkAgainstAPlainList(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestAPartOfAParkedCallIsKeptAlive: a call waits for its turn in one shard, longer than its lease in the
+// other one lasts, which is renewed meanwhile; that of the shard it waits for only once it runs.
+func TestAPartOfAParkedCallIsKeptAlive(t *testing.T) {
+	w := newSharded(t, "closed", "closed")
+	s := deciding(t, w)
+	now, soon := says(&s.parts[0], bucket.Granted, 0, 0, 100), parkedPart(&s.parts[1], 100_000)
+	now.Tag, soon.Tag = 0, 1
+	tellAll(w, s.Step(now))
+	tellAll(w, s.Step(soon))
+	if s.State() != Parked {
+		t.Fatalf("state %v", s.State())
+	}
+	count := func(from, to bucket.Millis) (renewals int, let []uint64) {
+		for now := from; now <= to; now += 10 {
+			fx := w.Step(Event{Kind: Tick, Now: now})
+			let = append(let, released(fx)...)
+			for _, c := range settles(callsOf(fx)) {
+				renewals++
+				w.Step(storeReply(now, c.Tag, done("n."+s.id, int64(bucket.Renewed), 9000, 99_000)))
+			}
+		}
+		return renewals, let
+	}
+	if n, let := count(1010, 1000+100_000); n != 3 || let != nil { // at 30, 60 and 90 s
+		t.Errorf("%d renewals while it waits; let go: %v", n, let)
+	}
+	if _, let := count(1000+100_010, 1000+100_020); len(let) != 1 {
+		t.Fatalf("let go %v at its turn", let)
+	}
+	tellAll(w, s.Step(Event{Kind: Released, Now: 101_030}))
+	if n, _ := count(101_030, 101_030+30_010); n != 2 {
+		t.Errorf("%d renewals of two leases when it has run for half of one", n)
+	}
+}
+
+// parkedPart is a part's answer that grants a start so many ms later.
+func parkedPart(p *part, wait int64) Event {
+	v := numbers(int64(bucket.Granted), 5000, 65000+wait, 0, 5000+wait)
+	for range p.At {
+		v = append(v, numbers(-100)...)
+	}
+	for range p.At {
+		v = append(v, numbers(6000)...)
+	}
+	return storeReply(1002, 0, append(append(v, numbers(0)...), script.Value{Text: p.call.Nonce}))
 }

@@ -17,6 +17,7 @@ func (s *Stream) onResponseHeaders(e *Event, fx *effects) {
 	case Reading, Deciding, Parked:
 		// Another filter or the host itself answered before the decision, or before the call's turn.
 		if s.state == Parked {
+			fx.count("emmer.queue_cut")
 			s.cancel(e.Now, fx)
 			s.leave(e.Now, fx)
 		}
