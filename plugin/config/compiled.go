@@ -19,6 +19,7 @@ type Compiled struct {
 	Body         Body
 	Lease        Lease
 	Failure      Failure // of limits that don't set their own
+	LocalShare   int     // percent, of limits that don't set their own
 	Identities   []Identity
 	Org          int        // index of the identity whose value names the shard, under ShardOrg
 	Claims       [][]string // property paths of verified claims; sources refer to them by index
@@ -83,14 +84,6 @@ type Body struct {
 
 // Lease is how long a reservation holds without being settled or renewed.
 type Lease struct{ For, Keep, Cell bucket.Millis }
-
-// Failure is what happens when the store can't be asked.
-type Failure uint8
-
-const (
-	FailClosed Failure = iota // refuse with 503
-	FailOpen                  // let through, book afterwards
-)
 
 // Unknown is what happens to what no rule matches.
 type Unknown uint8
@@ -196,6 +189,7 @@ type Limit struct {
 	Warn    []int  // percent of what the limit gives, 1 to 100, ascending
 	Queue   *Queue // bucket: nil = nobody waits
 	Failure Failure
+	Local   int  // FailLocal: percent of the limit that each worker may pass; else 0
 	Status  int  // of a refusal: 429 or 402 or as configured
 	OfOrg   bool // lives in the shard of the call's org, if it has one
 }

@@ -49,7 +49,8 @@ const orgNames = "org tenant team key"
 var measures = [...]Measure{CountTokens, CountInputTokens, CountOutputTokens, CountRequests, CountCost, CountConcurrency, CountSearchUnits, CountImages, CountAudioSeconds}
 
 func (r *reader) limit(c *Compiled, n *node) *Limit {
-	l := &Limit{Failure: c.Failure}
+	l := &Limit{}
+	r.ownFailure(c, l, n.get("failure"))
 	if v := n.get("name"); v == nil {
 		r.missing(n, "name", limitShape)
 	} else if l.Name = r.text(v, "", limitShape); l.Name != "" && !targetName(l.Name) {
@@ -284,17 +285,6 @@ func (r *reader) consequences(c *Compiled, l *Limit, n *node) {
 		l.Lost = bucket.Lost(r.word(v, "refund charge", ""))
 		if l.Count == CountConcurrency && l.Lost == bucket.Charge {
 			r.fault(v, "refund, because a call that is lost runs no longer")
-		}
-	}
-	if v := n.get("failure"); v != nil {
-		if v.kind == kindObject {
-			if !r.object(v, "mode", "local_share") {
-				return
-			}
-			v = v.get("mode")
-		}
-		if v != nil {
-			l.Failure = Failure(r.word(v, "closed open", "local"))
 		}
 	}
 	r.word(n.get("on_overrun"), "debt", "cut")

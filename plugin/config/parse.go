@@ -162,12 +162,6 @@ func cell(lease bucket.Millis) bucket.Millis {
 	return max(lease/10, 1)
 }
 
-func (r *reader) failure(c *Compiled, n *node) {
-	if n != nil && r.object(n, "mode", "local_share") {
-		c.Failure = Failure(r.word(n.get("mode"), "closed open", "local"))
-	}
-}
-
 func (r *reader) routes(c *Compiled, n *node) {
 	if n != nil && r.object(n, "unknown background", "") {
 		c.UnknownRoute = Unknown(r.word(n.get("unknown"), "deny pass", ""))

@@ -75,7 +75,7 @@ func TestEverySettingOfThisVersion(t *testing.T) {
 	}
 	c := parse(t, string(text))
 
-	if c.Currency != (Currency{"EUR", 1_000_000_000}) || c.KillPoll != 500 || c.Park != (Park{500, 32 << 20}) || c.Failure != FailOpen || c.UnknownRoute != Pass || c.Background != Pass {
+	if c.Currency != (Currency{"EUR", 1_000_000_000}) || c.KillPoll != 500 || c.Park != (Park{500, 32 << 20}) || c.Failure != FailOpen || c.LocalShare != 20 || c.UnknownRoute != Pass || c.Background != Pass {
 		t.Errorf("top: %+v", c)
 	}
 	wantStore := Store{Cluster: "emmer-bridge", Protocol: "upstash", Token: "s3cret", Timeout: 80, Namespace: "emmer_eu", Shard: ShardOrg}
@@ -180,9 +180,9 @@ func TestEverySettingOfThisVersion(t *testing.T) {
 			Queue: &Queue{Class: 4, Classes: []Wait{{"interactive-search", 50}, {"batch-ingestion", 300_000}}}},
 		{Name: "rps", Count: CountRequests, Kind: bucket.TokenBucket, Rate: 1, Per: 100, Burst: 20, Lost: bucket.Charge, Failure: FailOpen, Status: 503, Queue: &Queue{Any: 2000}},
 		{Name: "provider", By: []Key{{"target", -1}, {"model", -1}, {"provider", -1}, {"dialect", -1}}, Count: CountInputTokens,
-			Kind: bucket.CalendarWindow, Max: 100_000_000, Window: bucket.Calendar{Unit: bucket.Day, Starts: 1}, Period: "day@UTC", Failure: FailOpen, Status: 429},
+			Kind: bucket.CalendarWindow, Max: 100_000_000, Window: bucket.Calendar{Unit: bucket.Day, Starts: 1}, Period: "day@UTC", Failure: FailLocal, Local: 20, Status: 429},
 		{Name: "out", By: []Key{tenant}, Count: CountOutputTokens, Kind: bucket.CalendarWindow, Max: 4_194_304,
-			Window: bucket.Calendar{Unit: bucket.Week, Starts: 7}, Period: "week@Asia/Kathmandu/7", Failure: FailOpen, Status: 429},
+			Window: bucket.Calendar{Unit: bucket.Week, Starts: 7}, Period: "week@Asia/Kathmandu/7", Failure: FailLocal, Local: 5, Status: 429},
 		{Name: "tenant-month", By: []Key{tenant}, For: []Match{{Key{"model", -1}, []string{"gpt-4o"}}}, Count: CountCost, Kind: bucket.CalendarWindow,
 			Max: 50_000_000_000, Claimed: &Claimed{Claim: 3, Tiers: []Tier{{"standard", 50_000_000_000}, {"enterprise", 500_000_000_000}}}, Window: bucket.Calendar{Unit: bucket.Month, Starts: 1}, Period: "month@Europe/Amsterdam", Lost: bucket.Charge, Failure: FailClosed, Status: 402},
 		{Name: "key-hour", By: []Key{key}, Count: CountCost, For: []Match{{Key{"model", -1}, []string{"gpt-4o"}}}, Kind: bucket.RollingWindow,
@@ -213,7 +213,7 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("yen have no minor unit, so their money counts in millionths, not in %d", c.Currency.Unit)
 	}
 	if c.Hold != HoldPair || c.Mismatch != MismatchDeny || c.Body != (Body{1 << 20, 256, 8 << 20, 1 << 20}) || c.Lease != (Lease{60_000, 900_000, 6_000}) ||
-		c.Failure != FailClosed || c.UnknownRoute != Deny || c.Background != Deny || c.KillPoll != 250 || c.Park != (Park{1000, 64 << 20}) || c.UnknownModel != nil || len(c.Limits) != 0 {
+		c.Failure != FailClosed || c.LocalShare != 10 || c.UnknownRoute != Deny || c.Background != Deny || c.KillPoll != 250 || c.Park != (Park{1000, 64 << 20}) || c.UnknownModel != nil || len(c.Limits) != 0 {
 		t.Errorf("%+v", c)
 	}
 	if len(c.Targets) != 1 || c.Targets[0].Name != "default" || !c.Targets[0].CachedInInput {

@@ -51,6 +51,9 @@ const (
 	KillSeen                           // Flag: a script's answer named a kill flag
 	StoreFault                         // Cluster, Class, Text: what kept a call from being decided
 	StoreRefused                       // Refusal: what the store said to a call
+	Drawn                              // Drawn: what a call takes from this worker's shares while the store is away
+	ShareRefused                       // Drawn: of its shard, a call was refused by shares
+	StoreBack                          // Drawn: its shard gave an answer
 	RefusalOver                        // Job: what was granted, though the like was refused
 	RefusalAsked                       // Refusal: a call that it covers asks the store all the same
 	SharedStored                       // OK: whether the ShareIf was stored
@@ -82,6 +85,7 @@ type Event struct {
 	Place *place
 
 	Refusal *refusal
+	Drawn   *drawn
 
 	Shared  []byte
 	Version uint32

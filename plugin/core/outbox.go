@@ -14,6 +14,8 @@ type Job struct {
 	Deadline bucket.Millis // of the lease, by the store's clock; 0 = unknown
 
 	layout    script.Layout // of the shard
+	drawn     *drawn        // what it took of this worker's shares, if the store was away
+	cancels   bool          // nothing was used
 	lesson    plan.Lesson   // what the call taught, if learns
 	learns    bool
 	keys      []string      // of the reserve, which the settlement names again
@@ -41,8 +43,15 @@ const (
 
 func (o *outbox) empty() bool { return len(o.ready)+len(o.waiting)+o.flight == 0 }
 
+// room says whether so many jobs and one more find room.
+func (o *outbox) room(more int) bool {
+	return len(o.ready)+len(o.waiting)+o.flight+more < outboxCap
+}
+
+// put takes a job in. False: there is no room. In a long outage each refused call cancels what it may
+// have reserved: those take half of the room at most, the rest is for what was used.
 func (o *outbox) put(j *Job, now bucket.Millis) bool {
-	if len(o.ready)+len(o.waiting)+o.flight >= outboxCap {
+	if !o.room(0) || j.cancels && !o.room(outboxCap/2) {
 		return false
 	}
 	j.since = now

@@ -15,7 +15,8 @@ type record struct {
 	decision string
 	code     string // of a refusal
 	limit    string
-	from     string // whom a decision came from, where it was not the store
+	from     string // whom a decision came from, where it was not the store: memory, local
+	local    string // limits that were decided by this worker's shares
 	retry    bucket.Millis
 	queued   bucket.Millis // how long it waited for its turn
 	status   int
@@ -57,6 +58,9 @@ func (r *record) json(s *Stream) []byte {
 	}
 	if r.from != "" {
 		w.text("from", r.from)
+	}
+	if r.local != "" {
+		w.text("local", r.local)
 	}
 	if r.retry > 0 {
 		w.number("retry_ms", int64(r.retry))

@@ -20,6 +20,7 @@ type part struct {
 	full   bool // the script's whole text was sent
 	leased bool // the Worker was told of it while the call waited for its turn
 	reply  bucket.ReserveReply
+	drawn  *drawn // what it takes of this worker's shares, where the store is away
 }
 
 type partState uint8
@@ -170,6 +171,7 @@ func (s *Stream) take(p *part, reply callout.Reply, fx *effects) {
 		s.remember(p, got, fx)
 	}
 	p.reply = got
+	s.answered(p, fx)
 	if got.BadOverride > 0 {
 		fx.count("emmer.bad_override")
 	}
@@ -220,12 +222,13 @@ func (s *Stream) failed(p *part, r callout.Reply, fx *effects) {
 // conclude decides once no answer is awaited. inCallback: as of grant.
 func (s *Stream) conclude(inCallback bool, fx *effects) {
 	now := s.askedAt + s.waited
-	denied, closed, open := false, false, false
+	denied, closed, open, local := false, false, false, false
 	for i := range s.parts {
 		p := &s.parts[i]
 		denied = denied || p.state == refused
 		closed = closed || p.broken() && p.Failure == config.FailClosed
-		open = open || p.broken() && p.Failure == config.FailOpen
+		open = open || p.broken() && p.Failure != config.FailClosed
+		local = local || p.broken() && p.Failure == config.FailLocal
 	}
 	s.reply = s.merged()
 	switch {
@@ -237,6 +240,7 @@ func (s *Stream) conclude(inCallback bool, fx *effects) {
 		// Failure policy closed: nothing passes unreserved.
 		s.cancel(now, fx)
 		s.refuse(plan.StoreUnavailable(), fx)
+	case local && !s.passLocally(now, fx):
 	case s.wait() > 0:
 		s.park(now, open, fx)
 	default:
@@ -260,11 +264,16 @@ func (s *Stream) merged() bucket.ReserveReply {
 // admit keeps alive what was granted. open: a part is broken.
 func (s *Stream) admit(now bucket.Millis, open bool, fx *effects) {
 	s.record.decision = plan.Granted
-	if open {
+	switch {
+	case s.record.from == "local":
+		// Failure policy local: as open, within this worker's share.
+		s.record.decision = "passed_local"
+		fx.count("emmer.passed_local")
+	case open:
 		// Failure policy open: the call passes and is booked under its id when the store is back.
 		s.record.decision = "passed_open"
 		fx.count("emmer.passed_open")
-	} else {
+	default:
 		s.leased = true
 		s.note(fx)
 	}
@@ -281,7 +290,8 @@ func (s *Stream) admit(now bucket.Millis, open bool, fx *effects) {
 
 // job is what the Worker is to know of a part: a lease to renew, or a settlement.
 func (s *Stream) job(p *part, items []bucket.Item) *Job {
-	return &Job{ID: s.id, Cluster: s.cluster, Items: items, Deadline: p.reply.Deadline, layout: p.layout, keys: p.call.Keys}
+	return &Job{ID: s.id, Cluster: s.cluster, Items: items, Deadline: p.reply.Deadline, layout: p.layout, keys: p.call.Keys,
+		drawn: p.drawn, cancels: s.record.settled == "cancelled"}
 }
 
 // settleAll tells the Worker to book what each part that is held has truly used.

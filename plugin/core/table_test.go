@@ -163,7 +163,7 @@ func TestRandomEventsKeepThePromises(t *testing.T) {
 	for seed := range int64(3000) {
 		r := rand.New(rand.NewSource(seed))
 		mode := []string{"pair", "flag"}[r.Intn(2)]
-		failure := []string{"closed", "open"}[r.Intn(2)]
+		failure := []string{"closed", "open", "local"}[r.Intn(3)]
 		w := newWorker(t, mode, failure)
 		gate := mode == "pair"
 		s := w.NewStream(uint64(seed))

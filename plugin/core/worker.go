@@ -19,6 +19,7 @@ type Worker struct {
 	store  callout.Upstash
 	kills  killTable
 	denied refusals    // what the store refused lately
+	shares shares      // what passes while the store is away
 	memory plan.Memory // a stream that plans may keep work in it; only Step lets it learn
 	outbox outbox
 	leases leases
@@ -115,6 +116,9 @@ func (w *Worker) Step(event Event) []Effect {
 		if e.Job.learns {
 			w.memory.Learn(e.Job.lesson)
 		}
+		if e.Job.drawn != nil {
+			w.shares.settle(e.Job.drawn, e.Job.Items)
+		}
 		if !w.outbox.put(e.Job, e.Now) {
 			// Policy of a full outbox: the reservation ends by its lease, as `lost` says.
 			fx.count("emmer.outbox_dropped")
@@ -124,6 +128,8 @@ func (w *Worker) Step(event Event) []Effect {
 		}
 	case LeaseTaken:
 		w.leases.put(e.Job, e.Now+e.Job.wait+w.config.Lease.For/2)
+	case Drawn, ShareRefused, StoreBack:
+		w.onLocal(e)
 	case StoreRefused, RefusalAsked, RefusalOver:
 		w.onRefusal(e, &fx)
 	case Queued:
@@ -139,6 +145,7 @@ func (w *Worker) Step(event Event) []Effect {
 		w.send(e.Now, &fx)
 	case Tick:
 		w.denied.expire(e.Now)
+		w.shares.sweep(e.Now)
 		w.presumeLost(&fx)
 		w.renew(e.Now, &fx)
 		w.send(e.Now, &fx)
@@ -324,6 +331,9 @@ func (w *Worker) onSettled(c call, replies []callout.Reply, now bucket.Millis, f
 			w.outbox.done()
 			fx.count(settledCounter(got.Outcome))
 			w.gaveBack(j, now)
+			if w.shares.any() {
+				w.shares.answered(shardID(j.layout.Tag), now)
+			}
 			for _, i := range got.Tripped {
 				w.burnt(j.Items[i], w.home(j.layout), fx)
 			}

@@ -111,6 +111,20 @@ func (p *Plan) Deny(c *config.Compiled, r bucket.ReserveReply) Denial {
 	return StoreUnavailable()
 }
 
+// DenyLocal is the refusal by a worker's share of a limit, while the store gives no answer: by is its
+// index, and left, most and retry are the share's. Of the limit itself nothing is known.
+func (p *Plan) DenyLocal(by int, left, most bucket.Amount, retry, now bucket.Millis) Denial {
+	r := bucket.ReserveReply{Outcome: bucket.Denied, By: by, Retry: max(retry, 1), Now: now,
+		Remaining: make([]bucket.Amount, len(p.Items)), Max: make([]bucket.Amount, len(p.Items))}
+	r.Remaining[by], r.Max[by] = left, most
+	d := Denial{Refusal: p.denied(r), By: by, Limit: p.Limits[by].Name, Retry: r.Retry}
+	d.Refusal.Message = "The count that all gateways share can't be reached. Of its part here, t" + strings.TrimPrefix(d.Refusal.Message, "T")
+	if p.Limits[by].Kind == bucket.Concurrency {
+		d.Retry = 0
+	}
+	return d.withHeaders(nil)
+}
+
 // Headers are those of an admitted call: what is left of the limits that are closest to their end.
 func (p *Plan) Headers(r bucket.ReserveReply) [][2]string {
 	out := append(p.rates(r), [2]string{"x-emmer-decision", Granted})

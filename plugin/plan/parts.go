@@ -9,7 +9,7 @@ import (
 type Part struct {
 	Org     string         // whose shard; empty: of what belongs to no org
 	At      []int          // into Items, ascending; none: its kill flags alone concern the call
-	Failure config.Failure // closed if one of its limits is
+	Failure config.Failure // closed if one of its limits is, else local if one is
 }
 
 // shards begins a part for each shard that the call concerns: of what belongs to no org, and of its
@@ -44,6 +44,17 @@ func (p *Plan) part(l *config.Limit) *Part {
 		return &p.Parts[len(p.Parts)-1]
 	}
 	return &p.Parts[0]
+}
+
+// fails adds a limit's policy: what refuses nothing has none.
+func (t *Part) fails(l *config.Limit) {
+	switch {
+	case l.Shadow || l.Kind == bucket.Burn:
+	case l.Failure == config.FailClosed:
+		t.Failure = config.FailClosed
+	case l.Failure == config.FailLocal && t.Failure == config.FailOpen:
+		t.Failure = config.FailLocal
+	}
 }
 
 // Of are the items of a part, given those of the whole call.

@@ -17,9 +17,7 @@ func (p *Plan) take(c *config.Compiled, t *Memory, now bucket.Millis) *dialect.R
 			continue
 		}
 		part := p.part(l)
-		if l.Failure != config.FailOpen && !l.Shadow && l.Kind != bucket.Burn {
-			part.Failure = config.FailClosed
-		}
+		part.fails(l)
 		limit := limitOf(l, p.entity(l.By), t, now)
 		if l.Pool != nil {
 			limit.Share = p.Caller.value(l.Class)
