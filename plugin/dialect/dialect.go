@@ -50,6 +50,7 @@ type Facts struct {
 
 	Decoded     int64 // bytes of the body, where it came in a content coding
 	ModelInPath Span  // where the path names the model; then ModelSpan is empty and the body is not edited for it
+	Unnamed     bool  // the API has no name for a model: its server has one
 	NoChat      bool  // the prompt is texts without the frame of a chat around them
 	NoOutput    bool  // the model writes nothing that is billed: embeddings, rerank
 	Free        bool  // the provider bills nothing for the call: counting tokens
@@ -59,6 +60,7 @@ type Facts struct {
 	TokenIDs    int64         // tokens of the prompt that came as numbers, beside its texts
 	Inputs      int64         // texts to embed or to complete
 	Documents   int64         // documents to rank
+	Chunks      int64         // pieces of them that count as one where searches are billed
 	Images      int64         // pictures to make
 	AudioMillis bucket.Millis // length of the sound to hear, as far as the body tells
 }

@@ -167,6 +167,9 @@ func (m *answerMeter) sniff(p []byte) []byte {
 			m.mode = readsJSON
 		case '[':
 			m.mode = readsArray
+			if m.api.schema[1].kinds&kindArray != 0 {
+				m.mode = readsJSON // it is the answer itself
+			}
 		case 'd', 'e', 'i', 'r', ':': // data, event, id, retry, a comment
 			m.mode = readsSSE
 		default:

@@ -33,6 +33,7 @@ var recognisers = [...]func(c *call) Dialect{
 	recogniseOpenAI,
 	recogniseGemini,
 	recogniseAnthropic,
+	recogniseCohere,
 }
 
 // Names are the names of all dialects.
@@ -42,6 +43,7 @@ func Names() []string {
 		"openai-images", "openai-audio", "openai-speech",
 		"gemini-generate", "gemini-count-tokens", "gemini-embed",
 		"anthropic-messages", "anthropic-count-tokens",
+		"cohere-chat", "cohere-embed", "cohere-rerank", "tei-embed", "tei-rerank",
 		"ollama-chat", "ollama-generate", "ollama-embed",
 	}
 }

@@ -55,7 +55,13 @@ type requestScanner struct {
 	ending Item
 	part   Item  // what the part of a message at hand is so far
 	sealed int64 // bytes of text that only the provider can read
+	weight int64 // bytes of the document at hand so far
 }
+
+// chunkBytes is how many bytes a chunk of a document has where it is cut for ranking: Cohere bills each
+// 500 tokens of a document as one (docs.pinecone.io of rerank 4; Cohere's pricing page, read 2026-10), and
+// a token of three bytes is a short one.
+const chunkBytes = 1500
 
 func (s *requestScanner) Write(p []byte) *Fault {
 	for len(p) > 0 && s.json.fault == nil {
@@ -102,6 +108,9 @@ func (s *requestScanner) begin(n uint8, k kinds) string {
 		}
 	}
 	item := s.api.items[n]
+	if item == Document {
+		s.weight = 0
+	}
 	switch {
 	case item == spoken:
 		if k == kindString {
@@ -121,7 +130,7 @@ func (s *requestScanner) begin(n uint8, k kinds) string {
 // absentIfNull says that null means none, and not one without content.
 func absentIfNull(item Item) bool {
 	switch item {
-	case Message, Tool, Property:
+	case Message, Tool, Property, Document:
 		return false
 	}
 	return true
@@ -151,6 +160,9 @@ func (s *requestScanner) end(n uint8, k kinds, empty bool) {
 }
 
 func (s *requestScanner) finish(item Item) {
+	if item == Document {
+		s.facts.Chunks += max((s.weight+chunkBytes-1)/chunkBytes, 1)
+	}
 	if item != 0 && s.sink != nil {
 		s.sink.End(item)
 	}
@@ -168,6 +180,7 @@ func (s *requestScanner) key(n uint8, p []byte, last bool) {
 }
 
 func (s *requestScanner) text(n uint8, p []byte, last bool) {
+	s.weight += int64(len(p))
 	if part := s.api.texts[n]; part == sealedText {
 		s.sealed += int64(len(p))
 	} else if s.sink != nil {

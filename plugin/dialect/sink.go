@@ -30,6 +30,7 @@ const (
 	AudioFormat                     // such as wav
 	FileData                        // a data URL or base64
 	FileRef                         // the id, URL or name of a file
+	Query                           // what documents are ranked by: read once more for each
 	Parts                           // how many there are
 )
 
@@ -47,5 +48,6 @@ const (
 	Image
 	Audio
 	File
-	Items // one more than there are
+	Document // to rank
+	Items    // one more than there are
 )

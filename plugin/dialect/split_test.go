@@ -18,10 +18,10 @@ type texts struct {
 }
 
 var partNames = [Parts]string{"", "tool", "tool description", "property", "type", "description", "value", "schema",
-	"image", "detail", "audio", "format", "file", "file ref"}
+	"image", "detail", "audio", "format", "file", "file ref", "query"}
 
 var itemNames = [Items]string{"none", "message", "name", "tool", "properties", "property", "enum", "response format",
-	"image", "audio", "file"}
+	"image", "audio", "file", "document"}
 
 func (s *texts) Text(part Part, p []byte, last bool) {
 	if s.open && part != s.part {

@@ -304,19 +304,24 @@ func TestExactCountHasABudget(t *testing.T) {
 	}
 }
 
-// TestPartsHaveTheSameNames: the enums of both rooms are one.
+// TestPartsHaveTheSameNames: the enums of both rooms are one, but for what only searches have: a query
+// is text, and a document costs nothing beside its own.
 func TestPartsHaveTheSameNames(t *testing.T) {
-	if len(tokenizerParts) != int(tokenizer.Parts) || len(tokenizerItems) != int(tokenizer.Items) {
+	const parts, items = int(dialect.Query), int(dialect.Document)
+	if parts != int(tokenizer.Parts) || items != int(tokenizer.Items) || len(tokenizerParts) != parts+1 || len(tokenizerItems) != items+1 {
 		t.Fatalf("%d parts of %d, %d items of %d", len(tokenizerParts), tokenizer.Parts, len(tokenizerItems), tokenizer.Items)
 	}
-	for i, part := range tokenizerParts {
+	for i, part := range tokenizerParts[:parts] {
 		if int(part) != i {
 			t.Errorf("part %d is %d", i, part)
 		}
 	}
-	for i, item := range tokenizerItems {
+	for i, item := range tokenizerItems[:items] {
 		if int(item) != i {
 			t.Errorf("item %d is %d", i, item)
 		}
+	}
+	if tokenizerParts[parts] != tokenizer.Text || tokenizerItems[items] != 0 {
+		t.Errorf("a query is part %d, a document item %d", tokenizerParts[parts], tokenizerItems[items])
 	}
 }

@@ -117,6 +117,7 @@ func (t *Memory) Build(c *config.Compiled, d dialect.Dialect, who Caller, body [
 	}
 	p.Raw, p.Method = t.prompt.total(!facts.NoChat)
 	p.Raw = plus(p.Raw, bucket.Tokens(facts.TokenIDs))
+	p.Raw = plus(p.Raw, times(t.prompt.query, facts.Documents-1)) // it is read with each document
 	if facts.Free {
 		p.Raw = 0
 	}
@@ -137,11 +138,15 @@ func scan(d dialect.Dialect, h dialect.RequestHead, depth int, body []byte, sink
 
 // choose finds the model, the first target that serves it, its price and its name there.
 func (p *Plan) choose(c *config.Compiled) *dialect.Refusal {
-	if p.Facts.Model == "" {
+	if p.Facts.Model == "" && !p.Facts.Unnamed {
 		return &dialect.Refusal{Reason: dialect.BadRequest, Code: "missing_model", Param: "model",
 			Message: "The request names no model. Set model to the name of one."}
 	}
 	p.Model, p.Known = c.Model(p.Facts.Model)
+	if p.Model == nil && p.Facts.Model == "" {
+		return &dialect.Refusal{Reason: dialect.NotFound, Code: "model_not_found",
+			Message: "This API's calls name no model, and no unknown_model says what they count as."}
+	}
 	if p.Model == nil {
 		return noModel(p.Facts.Model, "is not known here")
 	}

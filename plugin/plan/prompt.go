@@ -48,6 +48,7 @@ var tokenizerParts = [dialect.Parts]tokenizer.Part{
 	dialect.AudioFormat:         tokenizer.AudioFormat,
 	dialect.FileData:            tokenizer.FileData,
 	dialect.FileRef:             tokenizer.FileRef,
+	dialect.Query:               tokenizer.Text,
 }
 
 var tokenizerItems = [dialect.Items]tokenizer.Item{
@@ -61,6 +62,7 @@ var tokenizerItems = [dialect.Items]tokenizer.Item{
 	dialect.Image:          tokenizer.Image,
 	dialect.Audio:          tokenizer.Audio,
 	dialect.File:           tokenizer.File,
+	dialect.Document:       0, // nothing beside its text
 }
 
 // prompt is a sink that counts what a model is given. It keeps none of it, and may be used again.
@@ -69,6 +71,9 @@ type prompt struct {
 	rates    tokenizer.Rates
 	counter  *tokenizer.Counter
 	sum      *tokenizer.Prompt
+	before   int           // what was counted when the query at hand began
+	query    bucket.Tokens // of queries
+	begun    bool          // a query has begun and not ended
 }
 
 // counts says whether the prompt counts as m does.
@@ -85,11 +90,19 @@ func (p *prompt) become(m *config.Model) {
 func (p *prompt) begin(exact int) {
 	p.sum.Reset()
 	p.counter.Budget(exact)
+	p.query, p.begun = 0, false
 }
 
 func (p *prompt) Text(part dialect.Part, b []byte, last bool) {
+	if part == dialect.Query && !p.begun {
+		p.before, p.begun = p.sum.Bare(), true
+	}
 	p.sum.Text(tokenizerParts[part], b, last)
+	if part == dialect.Query && last {
+		p.query, p.begun = plus(p.query, bucket.Tokens(p.sum.Bare()-p.before)), false
+	}
 }
+
 func (p *prompt) End(item dialect.Item) { p.sum.End(tokenizerItems[item]) }
 
 // total is the count of a chat, or of texts that are none, and how it came about.

@@ -19,8 +19,11 @@ const documentsInUnit = 100
 // documents to rank, seconds to hear.
 func (p *Plan) Asked(u dialect.Usage) dialect.Usage {
 	f := &p.Facts
-	if u.SearchUnits == 0 && f.Documents > 0 {
-		u.SearchUnits = (f.Documents-1)/documentsInUnit + 1
+	if u.SearchUnits > 0 && u.Input == 0 && u.Output == 0 {
+		u.Input = p.Input // who bills searches counts no tokens
+	}
+	if n := max(f.Documents, f.Chunks); u.SearchUnits == 0 && n > 0 {
+		u.SearchUnits = (n-1)/documentsInUnit + 1
 	}
 	if u.Images == 0 {
 		u.Images = f.Images
