@@ -143,25 +143,27 @@ func inOrder(t *testing.T, st *stand, s *site, runs []scriptRun) {
 	for _, r := range s.provider.Requests() {
 		arrived[strings.TrimPrefix(r.Header.Get("authorization"), "Bearer ")] = r.At
 	}
-	var late time.Duration
+	// A busy machine may keep a call or its answer from the store for longer than a step: few, and only those
+	// are overtaken.
+	late := map[string]time.Duration{}
+	most, kept := time.Duration(0), 0
 	for i, name := range queue {
 		at, turn := arrived[name], first.Add(time.Duration(i)*queueStep)
 		if at.Before(turn.Add(-2 * time.Millisecond)) {
 			t.Errorf("place %d: %v before its turn", i, turn.Sub(at))
 		}
-		late = max(late, at.Sub(turn))
-		// Whose turn is two steps later comes later. Neighbours may meet on the way, if a busy machine keeps
-		// the first one.
-		for _, before := range queue[:max(i-1, 0)] {
-			if at.Before(arrived[before]) {
-				t.Errorf("place %d came before %s", i, before)
+		late[name] = at.Sub(turn)
+		if most = max(most, late[name]); late[name] > queueStep {
+			kept++
+		}
+		for _, before := range queue[:i] {
+			if at.Before(arrived[before]) && late[before] <= queueStep {
+				t.Errorf("place %d came before %s, which was not late", i, before)
 			}
 		}
-		if i > 0 {
-			if d := arrived[queue[i-1]].Sub(at); d > queueStep/2 {
-				t.Errorf("place %d came %v before its neighbour", i, d)
-			}
-		}
+	}
+	if kept > queueCalls/8 {
+		t.Errorf("%d of %d calls were later than %v", kept, queueCalls, queueStep)
 	}
 	if len(arrived) != queueCalls || s.provider.Count() != queueCalls {
 		t.Fatalf("%d calls of %d callers reached the provider", s.provider.Count(), len(arrived))
@@ -170,5 +172,5 @@ func inOrder(t *testing.T, st *stand, s *site, runs []scriptRun) {
 	if span > want*105/100 {
 		t.Errorf("all %d calls in %v, want %v", queueCalls, span, want)
 	}
-	t.Logf("%d calls in %v (by rate %v), at most %v late", queueCalls, span, want, late)
+	t.Logf("%d calls in %v (by rate %v), at most %v late, %d by more than %v", queueCalls, span, want, most, kept, queueStep)
 }
