@@ -153,8 +153,9 @@ func (s *Stream) truth(whole bool, fx *effects) (dialect.Usage, string) {
 	if trust != dialect.NoUsage && s.plan.Absurd(u) {
 		// Policy for figures that can't be true: as if there were none.
 		fx.count("emmer.absurd_usage")
-		trust = dialect.NoUsage
+		u, trust = dialect.Usage{}, dialect.NoUsage
 	}
+	pictures := u.Images
 	switch u = s.plan.Asked(u); trust {
 	case dialect.InputUsage:
 		u.Output = max(u.Output, seen)
@@ -177,9 +178,14 @@ func (s *Stream) truth(whole bool, fx *effects) (dialect.Usage, string) {
 	switch {
 	case s.meter.Failed() && !s.meter.Produced():
 		return dialect.Usage{}, "refund"
-	case s.plan.Facts.Background:
-		// Told by another call: the worst case that was reserved.
-		return s.plan.Estimate(s.plan.Output), "estimate"
+	case s.plan.Facts.Background, s.plan.Facts.Images > 0:
+		// Told by another call, or pictures, which don't show what they took: the worst case that was
+		// reserved.
+		seen = s.plan.Output
 	}
-	return s.plan.Estimate(seen), "estimate"
+	u = s.plan.Estimate(seen)
+	if pictures > 0 {
+		u.Images = pictures
+	}
+	return u, "estimate"
 }

@@ -42,6 +42,7 @@ type Span struct{ Start, End int64 }
 type Facts struct {
 	Model        string // unescaped; empty if absent
 	ModelSpan    Span   // the JSON string with its quotes; an edit of the model replaces it
+	ModelPlain   bool   // it has no quotes there: the body is a form
 	Stream       bool
 	IncludeUsage bool  // stream_options.include_usage
 	MaxOutput    int64 // the larger of the caps asked for; only if HasMaxOutput
@@ -142,7 +143,7 @@ type Meter interface {
 	Write(p []byte)
 	// Close ends the body, whether or not it was whole.
 	Close()
-	// Usage is the provider's figure so far.
+	// Usage is the provider's figure so far. Pictures are counted, also where none is reported.
 	Usage() (Usage, Trust)
 	// Produced says whether any output of the model was seen.
 	Produced() bool

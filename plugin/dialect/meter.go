@@ -39,6 +39,8 @@ const (
 	messageRole        // where a message begins
 	finishRole         // a string or true here says that the answer came to its own end
 	producedRole       // output that is no text, such as a picture
+	pictureRole        // one of the pictures that were made, if it is an object
+	repeatRole         // text that repeats what was streamed before, if anything was
 )
 
 // mark is what an event means for the answer as a whole.
@@ -99,8 +101,9 @@ type answerMeter struct {
 	stale    bool        // output was seen after the last usage
 
 	choice    int64
-	reasoning bool // this message's reasoning was seen under one of its two names
-	twice     bool // the reasoning at hand repeats the other one
+	pictures  int64 // made
+	reasoning bool  // this message's reasoning was seen under one of its two names
+	twice     bool  // the reasoning at hand repeats the other one
 
 	produced, done, finish, inBand, closed, closedArray bool
 }
@@ -295,12 +298,22 @@ func (m *answerMeter) Close() {
 }
 
 func (m *answerMeter) Usage() (Usage, Trust) {
+	u, trust := m.reported()
+	if m.Finished() { // all that were made are here, whatever is said of tokens
+		u.Images = max(u.Images, m.pictures)
+	}
+	return u, trust
+}
+
+func (m *answerMeter) reported() (Usage, Trust) {
 	u := m.usage
 	switch {
 	case m.api.free && !m.Failed():
 		return Usage{}, WholeUsage
 	case !u.seen, u.empty(): // none, or a mark of the place where it will stand
 		return Usage{}, NoUsage
+	case u.audioMillis > 0 && u.input == 0 && u.output == 0:
+		return u.figures(), WholeUsage // billed by the length of what was heard
 	case u.early, m.produced && (u.output == 0 || m.stale):
 		// The figure of a moment before the end: a prompt doesn't grow while it is answered.
 		if u.input == 0 {
@@ -340,6 +353,13 @@ func (m *answerMeter) begin(n uint8, k kinds) string {
 		m.choice = 0
 	case finishRole:
 		m.finish = m.finish || k&(kindString|kindTrue) != 0
+	case pictureRole:
+		if k == kindObject {
+			m.pictures++
+			m.produced, m.stale = true, true
+		}
+	case repeatRole:
+		m.twice = m.produced
 	case producedRole:
 		if k != kindNull {
 			m.produced, m.stale = true, true
@@ -363,7 +383,7 @@ func (m *answerMeter) end(uint8, kinds, bool) {}
 func (m *answerMeter) key(uint8, []byte, bool) {} // no place of an answer has keys of all kinds
 
 func (m *answerMeter) text(n uint8, p []byte, last bool) {
-	if len(p) == 0 || m.api.roles[n] == reasoningRole && m.twice {
+	if role := m.api.roles[n]; len(p) == 0 || m.twice && (role == reasoningRole || role == repeatRole) {
 		return
 	}
 	m.produced, m.stale = true, true

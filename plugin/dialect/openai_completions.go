@@ -100,7 +100,7 @@ func setCompletions(f *Facts, n uint8, k kinds, p []byte, at Span) string {
 }
 
 // endCompletions asks for n answers to each prompt.
-func endCompletions(f *Facts) {
+func endCompletions(f *Facts, _ int64) {
 	if prompts := max(f.Inputs, 1); f.N <= maxWhole/prompts {
 		f.N *= prompts
 	} else {

@@ -23,6 +23,7 @@ func (c *call) onOpenAI(texts ...string) (inPath, bool) {
 func recogniseOpenAI(c *call) Dialect {
 	for _, recognise := range [...]func(c *call) Dialect{
 		recogniseOpenAIChat, recogniseOpenAICompletions, recogniseOpenAIEmbeddings, recogniseOpenAIResponses,
+		recogniseOpenAIImages, recogniseOpenAIAudio, recogniseOpenAISpeech,
 	} {
 		if d := recognise(c); d != nil {
 			return d

@@ -9,8 +9,10 @@ type request struct {
 	// at where it stands with its quotes; both are empty for values of other kinds and for texts, as
 	// they begin. A complaint that isn't empty refuses the body: it completes "<path> ...".
 	set func(f *Facts, n uint8, k kinds, p []byte, at Span) (complaint string)
-	// done takes the facts of a whole body, where more follows from them; else nil.
-	done func(f *Facts)
+	// done takes the facts of a whole body, where more follows from them; else nil. said is how many bytes
+	// of text stood in the place length.
+	done   func(f *Facts, said int64)
+	length uint8
 	// media says how the parts of a message tell what they are; nil where an object of its own holds
 	// each medium.
 	media *media
@@ -56,6 +58,7 @@ type requestScanner struct {
 	part   Item  // what the part of a message at hand is so far
 	sealed int64 // bytes of text that only the provider can read
 	weight int64 // bytes of the document at hand so far
+	said   int64 // bytes of text in the place whose length is asked for
 }
 
 // chunkBytes is how many bytes a chunk of a document has where it is cut for ranking: Cohere bills each
@@ -93,7 +96,7 @@ func (s *requestScanner) Close() (Facts, *Fault) {
 	}
 	s.facts.TokenIDs += s.sealed / sealedBytes
 	if s.api.done != nil {
-		s.api.done(&s.facts)
+		s.api.done(&s.facts, s.said)
 	}
 	return s.facts, nil
 }
@@ -181,6 +184,9 @@ func (s *requestScanner) key(n uint8, p []byte, last bool) {
 
 func (s *requestScanner) text(n uint8, p []byte, last bool) {
 	s.weight += int64(len(p))
+	if n == s.api.length {
+		s.said += int64(len(p))
+	}
 	if part := s.api.texts[n]; part == sealedText {
 		s.sealed += int64(len(p))
 	} else if s.sink != nil {

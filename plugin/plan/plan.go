@@ -181,7 +181,11 @@ func (p *Plan) rename(name string) {
 	switch path := p.Caller.Body.Path; {
 	case p.Facts.Sealed:
 	case at == dialect.Span{}:
-		p.Edits = append(p.Edits, Edit{p.Facts.ModelSpan, quoted(name)})
+		with := quoted(name)
+		if p.Facts.ModelPlain {
+			with = []byte(name)
+		}
+		p.Edits = append(p.Edits, Edit{p.Facts.ModelSpan, with})
 	case at.Start >= 0 && at.Start < at.End && at.End <= int64(len(path)):
 		p.Path = path[:at.Start] + escaped(name) + path[at.End:]
 	}
