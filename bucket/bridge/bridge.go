@@ -176,7 +176,7 @@ func New(o Options) (*Bridge, error) {
 		maxBody:   or(o.MaxBody, DefaultMaxBody),
 		maxBodies: int64(or(o.MaxBodies, DefaultMaxBodies)),
 		slots:     make(chan struct{}, or(o.MaxInFlight, DefaultMaxInFlight)),
-		layout:    script.Layout{Namespace: or(o.Namespace, DefaultNamespace), Tag: "g"},
+		layout:    script.Layout{Namespace: or(o.Namespace, DefaultNamespace)}.Of(""),
 		strict:    o.Strict,
 		metrics:   o.Metrics,
 	}, nil

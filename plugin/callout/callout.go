@@ -31,21 +31,29 @@ func (u Upstash) Script(c script.Call, full bool) Request {
 }
 
 // Pipeline is several calls in one request, done in order; ReadPipeline reads the answer. With full
-// the first call of each script is EVAL, after which the store knows it.
+// the first call of each script in each shard is EVAL, after which the shard's server knows it.
 func (u Upstash) Pipeline(calls []script.Call, full bool) Request {
 	n := 2
 	for _, c := range calls {
 		n += size(c, false) + 1
 	}
 	b := append(make([]byte, 0, n), '[')
-	var sent []*script.Script
+	type at struct {
+		script *script.Script
+		shard  string
+	}
+	var sent []at
 	for i, c := range calls {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		whole := full && !slices.Contains(sent, c.Script)
+		where := at{script: c.Script}
+		if len(c.Keys) > 0 {
+			where.shard = c.Keys[0] // its kill flags, which every script names first
+		}
+		whole := full && !slices.Contains(sent, where)
 		if whole {
-			sent = append(sent, c.Script)
+			sent = append(sent, where)
 		}
 		b = appendCall(b, c, whole)
 	}

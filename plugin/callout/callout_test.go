@@ -82,16 +82,17 @@ func TestRepliesAreClassified(t *testing.T) {
 
 func TestAPipelineIsOneRequestAndOneAnswerForEachCall(t *testing.T) {
 	a, b := &script.Script{Text: "return 1", SHA: "aa"}, &script.Script{Text: "return 2", SHA: "bb"}
-	calls := []script.Call{{Script: a, Keys: []string{"k"}, Args: []string{"1"}}, {Script: a}, {Script: b}}
+	calls := []script.Call{{Script: a, Keys: []string{"k"}, Args: []string{"1"}}, {Script: a, Keys: []string{"k"}}, {Script: b}, {Script: a, Keys: []string{"other"}}}
 	for _, full := range []bool{false, true} {
 		r := Upstash{}.Pipeline(calls, full)
 		var got [][]string
 		if err := json.Unmarshal(r.Body, &got); err != nil || r.Headers[1][1] != "/pipeline" {
 			t.Fatalf("%s to %s: %v", r.Body, r.Headers[1][1], err)
 		}
-		want := [][]string{{"EVALSHA", "aa", "1", "k", "1"}, {"EVALSHA", "aa", "0"}, {"EVALSHA", "bb", "0"}}
+		want := [][]string{{"EVALSHA", "aa", "1", "k", "1"}, {"EVALSHA", "aa", "1", "k"}, {"EVALSHA", "bb", "0"}, {"EVALSHA", "aa", "1", "other"}}
 		if full {
 			want[0][0], want[0][1], want[2][0], want[2][1] = "EVAL", a.Text, "EVAL", b.Text
+			want[3][0], want[3][1] = "EVAL", a.Text // another shard may be on another server
 		}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("full=%v: %q", full, got)

@@ -149,7 +149,7 @@ func (w *Worker) onKills(homes []string, replies []callout.Reply, now bucket.Mil
 		heard = true
 		for i := 0; i < len(r.Values); i += 2 {
 			f, ok := parseFlag(home, r.Values[i].Text, r.Values[i+1].Text)
-			if !ok || strings.ContainsAny(f.Field+f.Value, "\t\n") {
+			if !ok || f.Field == "" || strings.ContainsAny(f.Field+f.Value, "\t\n") {
 				continue
 			}
 			if len(w.kills.flags) == killCap {

@@ -136,7 +136,7 @@ func (t *killTable) decode(b []byte) {
 			home, line, _ = strings.Cut(of, "\t")
 		}
 		if field, value, ok := strings.Cut(line, "\t"); ok {
-			if f, ok := parseFlag(home, field, value); ok {
+			if f, ok := parseFlag(home, field, value); ok && field != "" {
 				t.set(f)
 			}
 		} else if seen, err := strconv.ParseInt(line, 10, 64); err == nil && home != "" {

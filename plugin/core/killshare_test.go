@@ -214,3 +214,25 @@ func TestSharedFlagsAreRead(t *testing.T) {
 		}
 	}
 }
+
+// FuzzSharedFlags: whatever stands in the shared data, what is kept of it is bounded, and is read again as
+// it is written.
+func FuzzSharedFlags(f *testing.F) {
+	f.Add([]byte("77\nglobal:all\t5|ann|all of it\n\tns:1:{o.a}:ctl\t70\n\tns:1:{o.a}:ctl\tkey:k\t0|ann|\n"))
+	f.Add([]byte("0\n\t0||\n"))
+	f.Add([]byte("-5\n\t\t\n\ta\t-9223372036854775808\n\tb\t9223372036854775807\n"))
+	f.Add([]byte(strings.Repeat("\ta\tkey:x\t0|a|b\n", 3)))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var a, b killTable
+		a.decode(data)
+		if len(a.flags) > killCap || len(a.orgs.of) > orgCap {
+			t.Fatalf("%d flags, %d orgs", len(a.flags), len(a.orgs.of))
+		}
+		b.decode(a.encode())
+		if x, y := string(a.encode()), string(b.encode()); x != y {
+			t.Fatalf("%q was read again as %q", x, y)
+		}
+		a.orgs.forget(1000)
+		a.orgs.news(1000, 250)
+	})
+}

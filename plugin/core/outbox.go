@@ -59,19 +59,25 @@ func (o *outbox) put(j *Job, now bucket.Millis) bool {
 	return true
 }
 
-// due takes the next job to send, or nil; unless any, only one for the given cluster.
-func (o *outbox) due(now bucket.Millis, cluster string, any bool) *Job {
+// beside says whether a job may share a call with those that begin with first. What is repeated does so
+// with its own shard's only: one that hangs keeps those behind it in a call from being done.
+func (j *Job) beside(first *Job) bool {
+	return first == nil || j.Cluster == first.Cluster && (j.tries+first.tries == 0 || j.layout == first.layout)
+}
+
+// due takes the next job to send, or nil; only one that may share a call with first, if there is one.
+func (o *outbox) due(now bucket.Millis, first *Job) *Job {
 	if o.flight >= outboxFlight {
 		return nil
 	}
 	for i, j := range o.waiting {
-		if j.at <= now && (any || j.Cluster == cluster) {
+		if j.at <= now && j.beside(first) {
 			o.waiting = append(o.waiting[:i], o.waiting[i+1:]...)
 			o.flight++
 			return j
 		}
 	}
-	if len(o.ready) == 0 || !any && o.ready[0].Cluster != cluster {
+	if len(o.ready) == 0 || !o.ready[0].beside(first) {
 		return nil
 	}
 	j := o.ready[0]

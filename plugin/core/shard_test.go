@@ -212,3 +212,90 @@ func TestFlagsOfAShardThatNothingIsTakenFrom(t *testing.T) {
 		}
 	}
 }
+
+// TestBothShardsAreRenewed: each part of a long call has a lease of its own.
+func TestBothShardsAreRenewed(t *testing.T) {
+	w := newSharded(t, "closed", "closed")
+	s := deciding(t, w)
+	for i := range s.parts {
+		e := says(&s.parts[i], bucket.Granted, 0, 0, 100)
+		e.Tag = uint64(i)
+		tellAll(w, s.Step(e))
+	}
+	renewed := func(now bucket.Millis) string {
+		var homes []string
+		for _, c := range settles(callsOf(w.Step(Event{Kind: Tick, Now: now}))) {
+			for _, home := range []string{"{g}", "{o.acme}"} {
+				if strings.Contains(string(c.Request.Body), "test:1:"+home+":r:tag-1") && strings.Contains(string(c.Request.Body), `"n.tag-1"`) {
+					homes = append(homes, home)
+				}
+			}
+		}
+		return strings.Join(homes, " ")
+	}
+	if got := renewed(1002 + w.config.Lease.For/2); got != "{g} {o.acme}" {
+		t.Errorf("renewed in %s", got)
+	}
+	tellAll(w, s.Step(responseEvent()))
+	tellAll(w, s.Step(Event{Kind: ResponseBody, Now: 1200, Body: []byte(answer), End: true}))
+	if got := renewed(1002 + 3*w.config.Lease.For); got != "" {
+		t.Errorf("renewed after the end in %s", got)
+	}
+}
+
+// TestARefusalOfOneShardKeepsCallsFromBoth: a client that its own org's limit refuses takes nothing from
+// the limit of all while that is remembered, so that it is in nobody's way; the same name in another org
+// asks as ever.
+func TestARefusalOfOneShardKeepsCallsFromBoth(t *testing.T) {
+	w := newSharded(t, "closed", "closed")
+	s := deciding(t, w)
+	for i, o := range []bucket.Outcome{bucket.Granted, bucket.Denied} {
+		e := says(&s.parts[i], o, 1, 60_000, 0)
+		e.Tag = uint64(i)
+		tellAll(w, s.Step(e))
+	}
+	again := w.NewStream(2)
+	again.Step(ofOrg("acme"))
+	body := bodyEvent(chat)
+	body.Now = 1010
+	if fx := again.Step(body); len(callsOf(fx)) != 0 || again.State() != Refused || header(fx, "x-emmer-limit") != "own" {
+		t.Errorf("the next call of the org: %s, limit %q", kinds(fx), header(fx, "x-emmer-limit"))
+	}
+	other := w.NewStream(3)
+	other.Step(ofOrg("umbra"))
+	if fx := other.Step(body); len(callsOf(fx)) != 2 {
+		t.Errorf("the same key of another org: %s", kinds(fx))
+	}
+}
+
+// TestAShardThatHangsHoldsUpItsOwnSettlementsOnly: those of two shards share a call. Where it broke off,
+// because one of them gave no answer in time, each shard's are repeated by themselves.
+func TestAShardThatHangsHoldsUpItsOwnSettlementsOnly(t *testing.T) {
+	w := newSharded(t, "closed", "closed")
+	for i := range 6 {
+		j := job(w, string(rune('a'+i)))
+		j.layout = w.layout.Of([]string{"", "acme", "umbra"}[i%3])
+		w.Step(Event{Kind: Settle, Now: 1000, Job: j})
+	}
+	sent := settles(callsOf(w.Step(Event{Kind: Flush, Now: 1000})))
+	if len(sent) != 1 {
+		t.Fatalf("%d calls for six settlements", len(sent))
+	}
+	w.Step(storeFails(1010, sent[0].Tag, callout.Unavailable))
+	w.Step(Event{Kind: Settle, Now: 1011, Job: job(w, "new")})
+	again := settles(callsOf(w.Step(Event{Kind: Tick, Now: 2000})))
+	if len(again) != 3 {
+		t.Errorf("%d calls, want one for each shard", len(again))
+	}
+	for _, c := range again {
+		shards := 0
+		for _, tag := range []string{"{g}", "{o.acme}", "{o.umbra}"} {
+			if strings.Contains(string(c.Request.Body), tag) {
+				shards++
+			}
+		}
+		if shards != 1 {
+			t.Errorf("a repeated call names %d shards", shards)
+		}
+	}
+}

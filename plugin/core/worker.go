@@ -48,6 +48,8 @@ type call struct {
 const (
 	// batchMost is how many settlements share a call: a callout costs Envoy some 260 us, a script 60.
 	batchMost = 32
+	// batchFull is the same where each may carry the script's whole text, some 25 KB, to its shard.
+	batchFull = 8
 	// quiet is how long nothing must have been sent for a settlement to go out at once; in a crowd
 	// it waits for the next tick and for company.
 	quiet bucket.Millis = 50
@@ -198,9 +200,9 @@ func (w *Worker) call(c call, cluster string, r callout.Request, fx *effects) {
 func (w *Worker) send(now bucket.Millis, fx *effects) {
 	for {
 		c := call{}
-		cluster := ""
+		var first *Job
 		for len(c.jobs) < batchMost {
-			j := w.outbox.due(now, cluster, len(c.jobs) == 0)
+			j := w.outbox.due(now, first)
 			if j == nil {
 				break
 			}
@@ -214,7 +216,9 @@ func (w *Worker) send(now bucket.Millis, fx *effects) {
 				fx.log("settle " + j.ID + ": " + err.Error())
 				continue
 			}
-			cluster = j.Cluster
+			if first == nil {
+				first = j
+			}
 			c.jobs, c.sent = append(c.jobs, j), append(c.sent, one)
 		}
 		if len(c.jobs) == 0 {
@@ -348,8 +352,10 @@ func (w *Worker) onSettled(c call, replies []callout.Reply, now bucket.Millis, f
 			fx.log("settle " + j.ID + ": given up, the store did not answer in time")
 		}
 	}
-	if len(again.jobs) > 0 {
-		w.settle(again, fx)
+	for n := len(again.jobs); n > 0; n = len(again.jobs) {
+		n = min(n, batchFull)
+		w.settle(call{full: true, jobs: again.jobs[:n:n], sent: again.sent[:n:n]}, fx)
+		again.jobs, again.sent = again.jobs[n:], again.sent[n:]
 	}
 	if w.drain {
 		w.send(now, fx)
