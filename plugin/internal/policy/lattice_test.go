@@ -25,8 +25,8 @@ const lattice = `
 	bucket/script, go-redis < bucket/bridge;
 	bucket/script, go-redis, miniredis < bucket/buckettest;
 
-	NONE < plugin/closer, plugin/sse, plugin/inflate;
-	bucket, gjson, plugin/sse, plugin/inflate < plugin/dialect;
+	NONE < plugin/closer, plugin/sse, plugin/eventstream, plugin/inflate;
+	bucket, gjson, plugin/sse, plugin/eventstream, plugin/inflate < plugin/dialect;
 	NONE < plugin/config/zone < plugin/config;
 	plugin/dialect, tokenizer, bucket < plugin/config < plugin/plan;
 	bucket/script < plugin/callout;

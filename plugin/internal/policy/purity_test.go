@@ -18,7 +18,7 @@ import (
 var pureRooms = []string{
 	"tokenizer", "tokenizer/bpe", "tokenizer/approx",
 	"bucket", "bucket/script",
-	"plugin/config", "plugin/config/zone", "plugin/dialect", "plugin/sse", "plugin/inflate", "plugin/closer", "plugin/plan", "plugin/callout", "plugin/core",
+	"plugin/config", "plugin/config/zone", "plugin/dialect", "plugin/sse", "plugin/eventstream", "plugin/inflate", "plugin/closer", "plugin/plan", "plugin/callout", "plugin/core",
 }
 
 // impureImports are what a pure room's files may not import. What a room takes of "time" is
