@@ -223,11 +223,21 @@ func (r *Rates) pages(m *medium) int64 {
 // bytesOfToken is what a token takes in a text that is only weighed; English has 4.4.
 const bytesOfToken = 3
 
+// videoFormat says whether a format that stands beside bare base64 is one of a video (Bedrock's VideoBlock).
+func videoFormat(format *word) bool {
+	for _, name := range [...]string{"mp4", "mov", "mkv", "webm", "flv", "mpeg", "mpg", "wmv", "three_gp"} {
+		if format.is(name) {
+			return true
+		}
+	}
+	return false
+}
+
 // file is the cost of a file of any kind.
 func (r *Rates) file(m *medium, detail, format *word) int64 {
 	c := &m.content
 	if m.mime.n == 0 && format.n != 255 {
-		m.mime = *format // bare base64, its media type beside it
+		m.mime = *format // bare base64, its media type or format beside it
 	}
 	switch {
 	case !m.used || m.reference() || m.place == bare && m.head == 0:
@@ -238,7 +248,7 @@ func (r *Rates) file(m *medium, detail, format *word) int64 {
 		return r.image(m, detail)
 	case m.mime.begins("audio/") || c.kind == wavKind || c.kind == mp3Kind:
 		return r.sound(m, format)
-	case m.mime.begins("video/"):
+	case m.mime.begins("video/") || videoFormat(&m.mime):
 		return r.video(m)
 	case m.mime.begins("text/") || c.text() || m.place == plain:
 		return over(m.size(), bytesOfToken)

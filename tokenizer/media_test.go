@@ -251,6 +251,7 @@ func TestMediaAddUp(t *testing.T) {
 		{"text file that says nothing", []text{{FileData, base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("a\nc"), 100))}}, File, 100},
 		{"other file", []text{{FileData, base64.StdEncoding.EncodeToString(append([]byte("PK\x03\x04"), make([]byte, 120<<10)...))}}, File, 3 * 1800},
 		{"video, its type beside it", []text{{AudioFormat, "video/mp4"}, {FileData, base64.StdEncoding.EncodeToString(make([]byte, 120000))}}, File, 600},
+		{"video, its format beside it", []text{{AudioFormat, "mp4"}, {FileData, base64.StdEncoding.EncodeToString(make([]byte, 120000))}}, File, 600},
 		{"sound, its type beside it", []text{{FileData, base64.StdEncoding.EncodeToString(make([]byte, 48000*2))}, {AudioFormat, "audio/pcm16"}}, File, 20},
 		{"video", []text{{MediaURL, "data:video/mp4;base64," + base64.StdEncoding.EncodeToString(make([]byte, 120000))}}, Image, 600},
 	} {

@@ -15,7 +15,7 @@ const (
 	MediaURL                        // of an image: a URL, a data URL or bare base64
 	MediaDetail                     // how closely an image is looked at: low, high, auto
 	AudioData                       // base64 or a data URL
-	AudioFormat                     // such as wav; of a file, its media type
+	AudioFormat                     // such as wav; of a file, its media type or format
 	FileData                        // a data URL or base64
 	FileRef                         // the id, URL or name of a file
 	Parts                           // how many there are

@@ -59,6 +59,14 @@ func (s *Stream) onResponseBody(e *Event, fx *effects) {
 	}
 }
 
+// UsageHeaders are the headers of the answer whose values Response.Usage is to have.
+func (s *Stream) UsageHeaders() []string {
+	if d, ok := s.dialect.(dialect.UsageHeaders); ok {
+		return d.UsageHeaders()
+	}
+	return nil
+}
+
 // Metering says whether response bytes are still wanted.
 func (s *Stream) Metering() bool {
 	return s.state == Responding && !s.meter.Opaque()

@@ -103,8 +103,15 @@ type Scanner interface {
 	Close() (Facts, *Fault)
 }
 
+// UsageHeaders is a Dialect whose answers may say in their heads what was used.
+type UsageHeaders interface {
+	// UsageHeaders are the names of those headers.
+	UsageHeaders() []string
+}
+
 // ResponseHead is what the head of an answer says of its body.
 type ResponseHead struct {
+	Usage           []string // values of the headers that the dialect names; empty where they are absent
 	Status          int
 	ContentType     string
 	ContentEncoding string

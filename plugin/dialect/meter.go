@@ -18,6 +18,10 @@ type answer struct {
 	event func(name string) mark
 	// ends: an answer says in a place of finishRole that it is whole; several documents may come before.
 	ends bool
+	// frames: an answer may be an AWS event stream; wrapped: one whose payloads hold the documents as base64.
+	frames, wrapped bool
+	// told reads what the headers of ResponseHead.Usage say; nil where none do.
+	told func(headers []string) usageRecord
 	// free: the provider bills nothing for the call.
 	free bool
 }
@@ -73,11 +77,12 @@ const (
 	readsJSON
 	readsArray
 	readsSSE
+	readsFrames
 	readsNothing
 )
 
 // answerMeter reads an answer, whole or streamed: JSON, one document after another, a streamed array
-// of documents, or server-sent events. Neither a body nor a frame is ever held: what it
+// of documents, server-sent events, or the messages of an AWS event stream. Neither a body nor a frame is ever held: what it
 // keeps is the scanner's stack, one usage record and a few flags.
 type answerMeter struct {
 	api  *answer
@@ -98,7 +103,9 @@ type answerMeter struct {
 	overflow bool
 	pending  usageRecord // of the document at hand
 	usage    usageRecord // of the documents before
-	stale    bool        // output was seen after the last usage
+	told     usageRecord // of the head
+	frames   *frameReader
+	stale    bool // output was seen after the last usage
 
 	choice    int64
 	pictures  int64 // made
@@ -118,6 +125,9 @@ type textFlow struct {
 // newMeter makes a meter of one answer.
 func (a *answer) newMeter(h ResponseHead, sink Sink) *answerMeter {
 	m := &answerMeter{api: a, head: h, sink: sink}
+	if a.told != nil && len(h.Usage) > 0 {
+		m.told = a.told(h.Usage)
+	}
 	switch strings.ToLower(strings.TrimSpace(h.ContentEncoding)) {
 	case "", "identity":
 	default:
@@ -147,6 +157,12 @@ func (m *answerMeter) Write(p []byte) {
 		}
 	case readsSSE:
 		m.lines.Write(p)
+	case readsFrames:
+		m.frames.reader.Write(p)
+		if m.frames.reader.Broken() {
+			m.endText()
+			m.mode = readsNothing
+		}
 	}
 }
 
@@ -175,6 +191,11 @@ func (m *answerMeter) sniff(p []byte) []byte {
 			}
 		case 'd', 'e', 'i', 'r', ':': // data, event, id, retry, a comment
 			m.mode = readsSSE
+		case 0: // of a length below 16 MiB
+			m.mode = readsNothing
+			if m.api.frames {
+				m.mode, m.frames = readsFrames, m.newFrames()
+			}
 		default:
 			m.mode = readsNothing
 			if strings.HasPrefix(strings.ToLower(strings.TrimSpace(m.head.ContentType)), "text/event-stream") {
@@ -203,7 +224,7 @@ func (m *answerMeter) document(p []byte) {
 			}
 		}
 		p = p[m.json.write(p):]
-		if m.json.state == docDone {
+		if m.json.state == docDone && m.mode != readsFrames {
 			m.endDocument()
 		}
 	}
@@ -286,6 +307,8 @@ func (m *answerMeter) Close() {
 	case readsSSE:
 		m.lines.Close()
 		m.done = m.done || m.finish
+	case readsFrames:
+		m.done = m.finish
 	case readsArray:
 		m.done = m.closedArray
 		m.endDocument()
@@ -307,6 +330,9 @@ func (m *answerMeter) Usage() (Usage, Trust) {
 
 func (m *answerMeter) reported() (Usage, Trust) {
 	u := m.usage
+	if m.told.seen { // what is said of the whole answer doesn't go stale
+		u.merge(m.told)
+	}
 	switch {
 	case m.api.free && !m.Failed():
 		return Usage{}, WholeUsage
@@ -314,7 +340,7 @@ func (m *answerMeter) reported() (Usage, Trust) {
 		return Usage{}, NoUsage
 	case u.audioMillis > 0 && u.input == 0 && u.output == 0:
 		return u.figures(), WholeUsage // billed by the length of what was heard
-	case u.early, m.produced && (u.output == 0 || m.stale):
+	case u.early, m.produced && (u.output == 0 || m.stale && !m.told.seen):
 		// The figure of a moment before the end: a prompt doesn't grow while it is answered.
 		if u.input == 0 {
 			return Usage{}, NoUsage
@@ -340,7 +366,7 @@ func (m *answerMeter) Finished() bool {
 }
 
 func (m *answerMeter) Opaque() bool {
-	return m.mode == readsNothing && !m.produced && !m.usage.seen
+	return m.mode == readsNothing && !m.produced && !m.usage.seen && !m.told.seen
 }
 
 func (m *answerMeter) begin(n uint8, k kinds) string {

@@ -32,6 +32,7 @@ var recognisers = [...]func(c *call) Dialect{
 	recogniseOllama, // before OpenAI's, which end in embeddings too
 	recogniseOpenAI,
 	recogniseGemini,
+	recogniseBedrock,
 	recogniseAnthropic,
 	recogniseCohere,
 }
@@ -43,6 +44,7 @@ func Names() []string {
 		"openai-images", "openai-audio", "openai-speech",
 		"gemini-generate", "gemini-count-tokens", "gemini-embed",
 		"anthropic-messages", "anthropic-count-tokens",
+		"bedrock-converse", "bedrock-invoke", "bedrock-count-tokens",
 		"cohere-chat", "cohere-embed", "cohere-rerank", "tei-embed", "tei-rerank",
 		"ollama-chat", "ollama-generate", "ollama-embed",
 	}
@@ -107,7 +109,8 @@ func LLMPath(path string) bool {
 			"openai", "anthropic", "deployments", "engines", "completions", "messages", "responses",
 			"embeddings", "rerank",
 			"completion", "infill", "generate", "generate_stream", "invocations", // llama.cpp, TGI, vLLM, Ollama
-			"invoke", "invoke-with-response-stream", "converse", "converse-stream": // Bedrock
+			"invoke", "invoke-with-response-stream", "invoke-with-bidirectional-stream", "async-invoke",
+			"converse", "converse-stream", "count-tokens": // Bedrock
 			return true
 		case "chat", "embed":
 			if before == "api" { // Ollama

@@ -131,7 +131,12 @@ func (x *exchange) OnHttpResponseHeaders(_ int, end bool) (action types.Action) 
 	default:
 		return types.ActionContinue
 	}
+	var usage []string
+	for _, name := range x.stream.UsageHeaders() {
+		usage = append(usage, responseHeader(name))
+	}
 	return x.step(core.Event{Kind: core.ResponseHeaders, Now: now(), End: end, Ungated: x.ungated(), Response: dialect.ResponseHead{
+		Usage:           usage,
 		Status:          status(responseHeader(":status")),
 		ContentType:     responseHeader("content-type"),
 		ContentEncoding: responseHeader("content-encoding"),
