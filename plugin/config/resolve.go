@@ -76,9 +76,9 @@ func (c *Compiled) folded(name string) *Model {
 	return nil
 }
 
-// undated takes a date off the end of a name.
+// undated takes a date off the end of a name. On Vertex AI it stands behind an @.
 func undated(name string) (string, bool) {
-	for _, shape := range []string{"-0000-00-00", "-00000000"} {
+	for _, shape := range []string{"-0000-00-00", "-00000000", "@00000000"} {
 		at := len(name) - len(shape)
 		if at > 0 && shaped(name[at:], shape) {
 			return name[:at], true
@@ -89,7 +89,7 @@ func undated(name string) (string, bool) {
 
 func shaped(s, shape string) bool {
 	for i := 0; i < len(shape); i++ {
-		if shape[i] == '0' && !digit(s[i]) || shape[i] == '-' && s[i] != '-' {
+		if shape[i] == '0' && !digit(s[i]) || shape[i] != '0' && s[i] != shape[i] {
 			return false
 		}
 	}

@@ -96,7 +96,7 @@ func TestSpellingsOfModels(t *testing.T) {
 	c := parse(t, doc("models", `{"m-2": {"aliases": ["em-two"]}, "M-2": {}, "x/m-2": {}, "acme/z": {}, "d-2030-01-01": {}, "d": {}}`, "targets", "",
 		"unknown_model", `{"use": "d"}`))
 	for name, want := range map[string]string{
-		"m-2": "m-2", "M-2": "M-2", "m-2-2031-01-05": "m-2", "m-2-20310105": "m-2", "openrouter/acme/m-2": "m-2", "x/m-2": "x/m-2",
+		"m-2": "m-2", "M-2": "M-2", "m-2-2031-01-05": "m-2", "m-2-20310105": "m-2", "m-2@20310105": "m-2", "openrouter/acme/m-2": "m-2", "x/m-2": "x/m-2",
 		"y/x/m-2": "x/m-2", "openrouter/acme/M-2-2031-01-05": "M-2", "acme/Z": "acme/z", "q/ACME/z-20310105": "acme/z",
 		strings.Repeat("a/", 8) + "m-2": "m-2", "d-2030-01-01": "d-2030-01-01", "d-2030-01-02": "d", "D-2030-01-01": "d-2030-01-01",
 	} {
@@ -104,7 +104,7 @@ func TestSpellingsOfModels(t *testing.T) {
 			t.Errorf("%s is %+v, %v; want %s", name, m, known, want)
 		}
 	}
-	for _, name := range []string{"", "m-3", "m-2-2031-1-5", "m-2/", "/", "-2031-01-05", "m-2-", "z", "m-2-2031010", strings.Repeat("a/", 9) + "m-2", "x/" + strings.Repeat("a", 251) + "/m-2", strings.Repeat("a/", 500_000) + "m-2"} {
+	for _, name := range []string{"", "m-3", "m-2-2031-1-5", "m-2@2031-01-05", "m-2@latest", "m-2/", "/", "-2031-01-05", "m-2-", "z", "m-2-2031010", strings.Repeat("a/", 9) + "m-2", "x/" + strings.Repeat("a", 251) + "/m-2", strings.Repeat("a/", 500_000) + "m-2"} {
 		if m, known := c.Model(name); known || m == nil || m.Name != "d" {
 			t.Errorf("%s is %+v, %v; want it unknown, counted as d", name, m, known)
 		}
