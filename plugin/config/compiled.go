@@ -133,13 +133,22 @@ type Model struct {
 	Priced        Priced
 }
 
+// Cached says whether a target's figure of the input has what the cache had a part in.
+type Cached uint8
+
+const (
+	CachedAsUsual Cached = iota // as the API has it
+	CachedInside
+	CachedApart
+)
+
 // Target is a place that serves models.
 type Target struct {
-	Name          string
-	Provider      string
-	Region        string
-	CachedInInput bool
-	Models        []TargetModel // empty = every model under its own name
+	Name     string
+	Provider string
+	Region   string
+	Cached   Cached
+	Models   []TargetModel // empty = every model under its own name
 }
 
 // TargetModel is a model as one target serves it.

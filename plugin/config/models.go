@@ -136,7 +136,7 @@ func (r *reader) targets(c *Compiled, n *node) {
 		}
 	}
 	if n == nil {
-		c.Targets = []*Target{{Name: "default", CachedInInput: true}}
+		c.Targets = []*Target{{Name: "default"}}
 	}
 }
 
@@ -145,7 +145,7 @@ func targetName(s string) bool {
 }
 
 func (r *reader) target(c *Compiled, n *node) *Target {
-	t := &Target{Name: n.key, CachedInInput: true}
+	t := &Target{Name: n.key}
 	if !r.object(n, "provider region cached_in_input models", "include_usage") {
 		return t
 	}
@@ -160,7 +160,12 @@ func (r *reader) target(c *Compiled, n *node) *Target {
 			r.fault(v, want)
 		}
 	}
-	t.CachedInInput = r.flag(n.get("cached_in_input"), true)
+	if v := n.get("cached_in_input"); v != nil {
+		t.Cached = CachedApart
+		if r.flag(v, true) {
+			t.Cached = CachedInside
+		}
+	}
 	v := n.get("models")
 	if v == nil {
 		return t

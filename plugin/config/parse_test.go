@@ -149,12 +149,12 @@ func TestEverySettingOfThisVersion(t *testing.T) {
 	if len(c.Targets) != 2 {
 		t.Fatalf("targets: %+v", c.Targets)
 	}
-	if e := c.Targets[0]; e.Name != "openai-eu" || e.Provider != "openai" || e.Region != "eu" || e.CachedInInput || len(e.Models) != 2 ||
+	if e := c.Targets[0]; e.Name != "openai-eu" || e.Provider != "openai" || e.Region != "eu" || e.Cached != CachedApart || len(e.Models) != 2 ||
 		e.Models[0].Model != m || e.Models[0].Price != m.Price || e.Models[0].Priced != m.Priced || e.Models[0].SendName != "" ||
 		e.Models[1].SendName != "my-deployment" || e.Models[1].Price.Output != 600_000_000 || e.Models[1].Price.CachedInput != 150_000_000 {
 		t.Errorf("openai-eu: %+v", e)
 	}
-	if d := c.Targets[1]; d.Name != "spare" || !d.CachedInInput || d.Models != nil {
+	if d := c.Targets[1]; d.Name != "spare" || d.Cached != CachedAsUsual || d.Models != nil {
 		t.Errorf("spare: %+v", d)
 	}
 
@@ -216,7 +216,7 @@ func TestDefaults(t *testing.T) {
 		c.Failure != FailClosed || c.LocalShare != 10 || c.UnknownRoute != Deny || c.Background != Deny || c.KillPoll != 250 || c.Park != (Park{1000, 64 << 20}) || c.UnknownModel != nil || len(c.Limits) != 0 {
 		t.Errorf("%+v", c)
 	}
-	if len(c.Targets) != 1 || c.Targets[0].Name != "default" || !c.Targets[0].CachedInInput {
+	if len(c.Targets) != 1 || c.Targets[0].Name != "default" || c.Targets[0].Cached != CachedAsUsual {
 		t.Errorf("targets: %+v", c.Targets)
 	}
 	if m := c.Models[0]; m.DefaultOutput != 1024 || m.Encoding == nil {

@@ -214,7 +214,8 @@ func (s *Stream) onRequestHeaders(e *Event, fx *effects) {
 func (s *Stream) unmetered(h plan.Head, known, upgrade bool, fx *effects) {
 	billed := (known || dialect.LLMPath(h.Path)) && (upgrade || !dialect.Free(h.Method, h.Path))
 	if billed && s.w.config.UnknownRoute == config.Deny {
-		refusal := plan.UnknownRoute()
+		s.dialect = dialect.Speaks(h.Path)
+		refusal := plan.UnknownRoute(h.Path)
 		if upgrade {
 			refusal = plan.UpgradeDenied()
 		}

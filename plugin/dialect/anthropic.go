@@ -17,6 +17,8 @@ func (d anthropicMessages) Name() string {
 
 func (anthropicMessages) Refusal(r Refusal) ([][2]string, []byte) { return anthropicRefusal(r) }
 
+func (anthropicMessages) CacheApart() bool { return true }
+
 func (anthropicMessages) RateHeaders() RateHeaders { return anthropicRates }
 
 func (d anthropicMessages) NewScanner(_ RequestHead, maxDepth int, sink Sink) Scanner {

@@ -24,6 +24,9 @@ type Dialect interface {
 	Refusal(r Refusal) (headers [][2]string, body []byte)
 	// RateHeaders are the headers that tell this API's callers of their limits.
 	RateHeaders() RateHeaders
+	// CacheApart says that the input, as this API reports it, leaves out what the cache had a part in, so
+	// that Usage.Input is a sum.
+	CacheApart() bool
 }
 
 // RequestHead is what the head of a request says of its body.
@@ -80,6 +83,9 @@ type inPath struct {
 	stream bool
 	sealed bool
 }
+
+// CacheApart: most APIs count cached input as input.
+func (inPath) CacheApart() bool { return false }
 
 func (c inPath) facts() Facts {
 	return Facts{Model: c.model, ModelInPath: c.at, Stream: c.stream, Sealed: c.sealed}

@@ -121,7 +121,7 @@ func TestWhatCannotSucceedSoonSaysSo(t *testing.T) {
 			t.Errorf("%+v:\n%s", x, headersOf(d.Headers))
 		}
 	}
-	for _, d := range []Denial{StoreUnavailable(), QueueFull(5000), Refuse(nil, Internal()), Refuse(nil, UnknownRoute())} {
+	for _, d := range []Denial{StoreUnavailable(), QueueFull(5000), Refuse(nil, Internal()), Refuse(nil, UnknownRoute("/v1/x"))} {
 		if strings.Contains(headersOf(d.Headers), "x-should-retry") {
 			t.Errorf("%d:\n%s", d.Refusal.HTTPStatus(), headersOf(d.Headers))
 		}
@@ -236,7 +236,7 @@ func TestRefusalsWithoutStore(t *testing.T) {
 		status   int
 		decision string
 	}{
-		{UnknownRoute(), 404, "not_found"}, {BodyTooLarge(1 << 20), 413, "too_large"}, {BodyMissing(), 400, "bad_request"},
+		{UnknownRoute("/v1/x"), 404, "not_found"}, {BodyTooLarge(1 << 20), 413, "too_large"}, {BodyMissing(), 400, "bad_request"},
 		{UnsupportedEncoding("br"), 415, "unsupported"}, {UnsupportedType("text/plain"), 415, "unsupported"},
 		{Misconfigured(), 503, Unavailable}, {Internal(), 500, "internal"},
 		{FromFault(&dialect.Fault{Status: 413, Code: "c", Message: "m"}), 413, "too_large"},

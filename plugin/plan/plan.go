@@ -52,7 +52,7 @@ type Plan struct {
 }
 
 // defaultTarget stands where no targets are configured.
-var defaultTarget = config.Target{Name: "default", CachedInInput: true}
+var defaultTarget = config.Target{Name: "default"}
 
 // Build plans a call. The body is read once, for its facts and for the count of its prompt; once more
 // for the count where the model that it names counts otherwise than was thought. now chooses

@@ -32,9 +32,13 @@ func FromFault(f *dialect.Fault) dialect.Refusal {
 }
 
 // UnknownRoute refuses a path that no dialect knows, where the configuration says so.
-func UnknownRoute() dialect.Refusal {
-	return dialect.Refusal{Reason: dialect.NotFound, Code: "unknown_route",
+func UnknownRoute(path string) dialect.Refusal {
+	r := dialect.Refusal{Reason: dialect.NotFound, Code: "unknown_route",
 		Message: "This path is not a call that can be metered here, so it is not forwarded."}
+	if dialect.Batch(path) {
+		r.Message = "The calls of a batch are answered later, where they can't be metered, so it is not forwarded. Send them one by one."
+	}
+	return r
 }
 
 // UpgradeDenied refuses to leave HTTP on the path of an LLM API: what is said there is not seen.

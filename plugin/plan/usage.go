@@ -35,11 +35,17 @@ func (p *Plan) Asked(u dialect.Usage) dialect.Usage {
 }
 
 // reported is what a provider's figures mean: none is below 0 or above what a store can keep, parts are
-// no more than their whole, and cached input is part of the input also where the target reports it apart.
+// no more than their whole, and cached input is part of the input, however the target reports it.
 func (p *Plan) reported(u dialect.Usage) dialect.Usage {
 	u.Input, u.Output = capped(u.Input), capped(u.Output)
-	if p.Target != nil && !p.Target.CachedInInput {
-		u.Input = plus(u.Input, u.CachedInput)
+	if p.Target != nil && p.Dialect != nil {
+		switch apart := p.Dialect.CacheApart(); {
+		case p.Target.Cached == config.CachedApart && !apart:
+			u.Input = plus(u.Input, u.CachedInput)
+		case p.Target.Cached == config.CachedInside && apart:
+			// The meter has added them up, as the API would have it.
+			u.Input = capped(u.Input - plus(u.CachedInput, plus(u.CacheWrite, u.CacheHour)))
+		}
 	}
 	// Where the parts of the input overlap, the cheapest gives way: that is against the spender.
 	rest := u.Input

@@ -139,3 +139,27 @@ func TestARenameInThePath(t *testing.T) {
 		}
 	}
 }
+
+// C22: Anthropic's figure of the input leaves the cache out, and the meter adds it; servers that speak
+// its API and count otherwise are told by the target's setting.
+func TestWhoCountsTheCacheAsInput(t *testing.T) {
+	claude, _ := dialect.Recognise("POST", "/v1/messages")
+	for _, x := range []struct {
+		d      dialect.Dialect
+		target string
+		want   bucket.Tokens
+	}{
+		{dialect.OpenAIChat, `{}`, 2503}, {dialect.OpenAIChat, `{"cached_in_input": true}`, 2503}, {dialect.OpenAIChat, `{"cached_in_input": false}`, 4003},
+		{claude, `{}`, 2503}, {claude, `{"cached_in_input": false}`, 2503}, {claude, `{"cached_in_input": true}`, 3},
+	} {
+		c := compiled(t, "limits", `[{"name": "in", "count": "input_tokens", "bucket": {"rate": "1000/m", "burst": 100000}}]`, "targets", `{"t": `+x.target+`}`)
+		p, refusal := Build(c, x.d, Caller{}, []byte(`{"model": "m-1", "max_tokens": 5, `+hello+`}`), now)
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		u := dialect.Usage{Input: 2503, CachedInput: 1500, CacheWrite: 200, CacheHour: 800, Output: 20}
+		if got := p.Actual(u)[0].Amount; got != bucket.Amount(x.want) {
+			t.Errorf("%s, %s: %d, want %d", x.d.Name(), x.target, got, x.want)
+		}
+	}
+}

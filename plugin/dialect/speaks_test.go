@@ -1,0 +1,24 @@
+package dialect
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestSpeaks(t *testing.T) {
+	for path, want := range map[string]string{
+		"/v1/messages/batches": "anthropic-messages", "/anthropic/v1/files": "anthropic-messages", "/V1//m%65ssages/x": "anthropic-messages",
+		"/v1/projects/p/publishers/anthropic/models/m:predict": "anthropic-messages",
+		"/v2/datasets": "cohere-chat", "/v1/embed-jobs": "cohere-chat",
+		"/v1beta/models/g:batchGenerateContent": "gemini-generate", "/v1/projects/p/publishers/google/models/g:x": "gemini-generate",
+		"/v1/batches": "openai-chat", "/v1/threads/t/messages": "openai-chat", "/v1/x?y=/v1/messages": "openai-chat", "": "openai-chat", "/v2": "openai-chat",
+	} {
+		if got := Speaks(path).Name(); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+		batch := strings.Contains(path, "atches") || strings.Contains(path, "batchG")
+		if Batch(path) != batch {
+			t.Errorf("%s: a batch: %v", path, !batch)
+		}
+	}
+}
