@@ -37,14 +37,15 @@ func (m *shardModel) settle(j *Job) {
 
 // TestTwoShardsAtRandom lets the calls of one exchange arrive in any order, late or never, their answers
 // get lost, and the exchange end, be cut off or meet a fault at any time. Whatever happens: the client
-// has at most one answer, a call goes upstream only if both shards hold its amounts or may be open, and in
+// has at most one answer, a call goes upstream only if both shards hold its amounts or may do without, and in
 // the end no shard holds anything: it was settled there once, with nothing for a call that didn't pass.
 func TestTwoShardsAtRandom(t *testing.T) {
 	passed, refused, cut := 0, 0, 0
 	for seed := range uint64(10_000) {
 		r := rand.New(rand.NewPCG(seed, 2))
-		all, own := []string{"closed", "open"}[r.IntN(2)], []string{"closed", "open"}[r.IntN(2)]
-		open := []bool{all == "open", own == "open"}
+		policies := []string{"closed", "open", "local"}
+		all, own := policies[r.IntN(3)], policies[r.IntN(3)]
+		open := []bool{all != "closed", own != "closed"}
 		w := newSharded(t, all, own)
 		s := w.NewStream(seed)
 		shards := []shardModel{{}, {}}
