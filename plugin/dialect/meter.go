@@ -16,6 +16,8 @@ type answer struct {
 	figure func(u *usageRecord, n uint8, v int64)
 	// event says what the name of an event means, and the value in a place of typeRole.
 	event func(name string) mark
+	// same are two places of an item of which one repeats the other, if both are there.
+	same [2]uint8
 	// ends: an answer says in a place of finishRole that it is whole; several documents may come before.
 	ends bool
 	// frames: an answer may be an AWS event stream; wrapped: one whose payloads hold the documents as base64.
@@ -109,6 +111,7 @@ type answerMeter struct {
 
 	choice    int64
 	pictures  int64 // made
+	spoke     uint8 // which of the places that are the same has spoken in this item
 	reasoning bool  // this message's reasoning was seen under one of its two names
 	twice     bool  // the reasoning at hand repeats the other one
 
@@ -376,7 +379,7 @@ func (m *answerMeter) begin(n uint8, k kinds) string {
 	case errorRole:
 		m.inBand = m.inBand || k != kindNull
 	case itemRole:
-		m.choice = 0
+		m.choice, m.spoke = 0, 0
 	case finishRole:
 		m.finish = m.finish || k&(kindString|kindTrue) != 0
 	case pictureRole:
@@ -411,6 +414,14 @@ func (m *answerMeter) key(uint8, []byte, bool) {} // no place of an answer has k
 func (m *answerMeter) text(n uint8, p []byte, last bool) {
 	if role := m.api.roles[n]; len(p) == 0 || m.twice && (role == reasoningRole || role == repeatRole) {
 		return
+	}
+	if n == m.api.same[0] || n == m.api.same[1] {
+		if m.spoke == 0 {
+			m.spoke = n
+		}
+		if m.spoke != n {
+			return
+		}
 	}
 	m.produced, m.stale = true, true
 	if m.sink == nil {

@@ -11,6 +11,7 @@ const (
 	ansIndex
 	ansFinish
 	ansMessage
+	ansText
 	ansContent
 	ansRefusal
 	ansReasoning
@@ -28,7 +29,8 @@ const (
 var ansParts = []field{{"text", ansContent}, {"thinking", ansContent}}
 
 // chatAnswer reads answers of the Chat Completions API and of its predecessor.
-var chatAnswer = answer{schema: ansSchema[:], roles: ansRoles[:], usage: readOpenAIUsage, event: failsByName}
+var chatAnswer = answer{schema: ansSchema[:], roles: ansRoles[:], usage: readOpenAIUsage, event: failsByName,
+	same: [2]uint8{ansText, ansContent}} // Together sends both
 
 var ansSchema = [ansNodes]node{
 	ansRoot: {kinds: kindObject, want: "a JSON object", fields: []field{
@@ -40,7 +42,7 @@ var ansSchema = [ansNodes]node{
 	ansChoices: {elem: ansChoice},
 	ansChoice: {fields: []field{
 		{"index", ansIndex}, {"delta", ansMessage}, {"message", ansMessage},
-		{"text", ansContent}, {"finish_reason", ansFinish},
+		{"text", ansText}, {"finish_reason", ansFinish},
 	}},
 	ansIndex:  {},
 	ansFinish: {},
@@ -49,6 +51,7 @@ var ansSchema = [ansNodes]node{
 		{"reasoning_content", ansReasoning}, {"reasoning", ansReasoning},
 		{"tool_calls", ansCalls}, {"function_call", ansFunction}, {"audio", ansAudio},
 	}},
+	ansText:       {text: true},
 	ansContent:    {text: true, elem: ansContent, fields: ansParts},
 	ansRefusal:    {text: true},
 	ansReasoning:  {text: true},
@@ -64,6 +67,6 @@ var ansSchema = [ansNodes]node{
 var ansRoles = [ansNodes]role{
 	ansUsage: usageRole, ansError: errorRole, ansChoice: itemRole, ansIndex: indexRole, ansFinish: finishRole,
 	ansMessage: messageRole, ansReasoning: reasoningRole,
-	ansContent: textRole, ansRefusal: textRole, ansName: textRole, ansArguments: textRole,
+	ansText: textRole, ansContent: textRole, ansRefusal: textRole, ansName: textRole, ansArguments: textRole,
 	ansTranscript: textRole,
 }

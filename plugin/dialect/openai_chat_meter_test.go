@@ -150,7 +150,7 @@ func TestChatMeter(t *testing.T) {
 			`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":":1}"}}]}}]}`,
 			`{"choices":[{"index":0,"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"x"}]},{"type":"text","text":"y"}]}}]}`,
 			`{"choices":[{"index":0,"text":"old"}]}`, done),
-			metered{Produced: true, Finished: true, Texts: []string{"hmm", "on", "two!", "no", "f", `{"a":1}`, "xyold"}}},
+			metered{Produced: true, Finished: true, Texts: []string{"hmm", "on", "two!", "no", "f", `{"a":1}`, "xy", "old"}}},
 
 		{"absurd: negative", okSSE, frames(`{` + usage(5, -2) + `}`), metered{}},
 		{"absurd: above 2^40", okSSE, frames(`{` + usage(5, 1<<40+1) + `}`), metered{}},

@@ -114,7 +114,7 @@ func TestMediaMeters(t *testing.T) {
 		{"the larger", "/v1/audio/translations", okJSON, `{"task":"transcribe","duration":8.47,"text":"hello","segments":[{"text":"hello"}],"usage":{"type":"duration","seconds":9}}`, heard(9000, true, "hello")},
 		{"in a string", "/v1/audio/transcriptions", okJSON, `{"duration":"8.470000267","text":"hello"}`, heard(8471, true, "hello")},
 		{"Mistral's", "/v1/audio/transcriptions", okJSON, `{"text":"a","usage":{"prompt_audio_seconds":203,"prompt_tokens":4,"total_tokens":3264,"completion_tokens":635}}`,
-			metered{Usage: Usage{Input: 4, Output: 635, AudioMillis: 203000}, Trust: WholeUsage, Produced: true, Finished: true, Texts: []string{"a"}}},
+			metered{Usage: Usage{Input: 2629, AudioInput: 2625, Output: 635, AudioMillis: 203000}, Trust: WholeUsage, Produced: true, Finished: true, Texts: []string{"a"}}},
 		{"nothing said", "/v1/audio/transcriptions", okJSON, `{"text":"hello","usage":null}`, metered{Produced: true, Finished: true, Texts: []string{"hello"}}},
 		{"absurd seconds", "/v1/audio/transcriptions", okJSON, `{"text":"a","usage":{"type":"duration","seconds":-9}}`, metered{Produced: true, Finished: true, Texts: []string{"a"}}},
 		{"a stream of text", "/v1/audio/transcriptions", okSSE, event("transcript.text.delta", `,"delta":"hel"`) + event("transcript.text.delta", `,"delta":"lo"`) +

@@ -9,7 +9,8 @@ import "github.com/tidwall/gjson"
 //
 // Cached input is part of the input. It stands in prompt_tokens_details.cached_tokens (OpenAI),
 // prompt_cache_hit_tokens (DeepSeek) or cached_tokens (Moonshot). Reasoning is part of the output,
-// except where the total shows that it came on top (xAI).
+// except where the total shows that it came on top: xAI names it, Google's compatible API (and
+// gateways that translate its own) only adds it to the total.
 func readOpenAIUsage(raw []byte) usageRecord {
 	r, ok := readUsage(raw, usagePaths[:])
 	if !ok || !r.found[promptTokens] && !r.found[completionTokens] {
@@ -42,6 +43,9 @@ const (
 	webSearches
 )
 
+// soundHeard is found where a length of sound is given, whatever it is. No other API has this figure.
+const soundHeard = maxFigures - 1
+
 // usagePath leads to a figure, or to an object with figures. Of several paths to one figure the
 // largest counts.
 type usagePath struct {
@@ -64,8 +68,9 @@ var usagePaths = [...]usagePath{
 	{name: "completion_tokens_details", within: outputDetails},
 	{name: "output_tokens_details", within: outputDetails},
 	{name: "output_token_details", within: outputDetails},
-	{name: "num_search_queries", figure: webSearches}, // Perplexity
-	{name: "num_sources_used", figure: webSearches},   // xAI
+	{name: "num_search_queries", figure: webSearches},  // Perplexity
+	{name: "num_sources_used", figure: webSearches},    // xAI
+	{name: "prompt_audio_seconds", figure: soundHeard}, // Mistral
 }
 
 var (
@@ -105,8 +110,13 @@ func (r *usageReader) record() usageRecord {
 		output: f[completionTokens], reasoning: f[reasoningTokens], spoken: f[audioSpoken],
 		searches: f[webSearches],
 	}
-	if u.reasoning > 0 && f[totalTokens] == u.input+u.output+u.reasoning {
-		u.output += u.reasoning
+	// A total above the two is output that was left out, unless it is the cache, told apart from the input.
+	if over := f[totalTokens] - u.input - u.output; over > 0 && over != u.cached && over != u.write && over != u.cached+u.write {
+		if r.found[soundHeard] {
+			u.input, u.heard = u.input+over, over // Mistral leaves the sound out of its prompt
+		} else {
+			u.output, u.reasoning = u.output+over, max(u.reasoning, over)
+		}
 	}
 	return u
 }
@@ -133,6 +143,10 @@ func (r *usageReader) read(object gjson.Result, paths []usagePath) {
 
 func (r *usageReader) take(figure int, v gjson.Result) {
 	if v.Type == gjson.Null {
+		return
+	}
+	if figure == soundHeard {
+		r.found[figure] = true
 		return
 	}
 	n, ok := int64(0), false
