@@ -281,3 +281,63 @@ func BenchmarkLocal(b *testing.B) {
 		}
 	}
 }
+
+// TestSharesOfOneShard: only the limits of the shard that is broken are asked of shares; what the other
+// one granted is kept, or given back.
+func TestSharesOfOneShard(t *testing.T) {
+	w := newSharded(t, "closed", "local",
+		`{"name": "own", "by": ["key"], "count": "requests", "bucket": {"rate": "10/m", "burst": 10}, "failure": "local"}`,
+		`{"name": "all", "by": ["model"], "count": "tokens", "bucket": {"rate": "6000/m", "burst": 6000}, "failure": "closed"}`)
+	for i, want := range []State{Forwarded, Refused} {
+		s := deciding(t, w)
+		x := &testExchange{w: w, s: s}
+		granted := says(&s.parts[0], bucket.Granted, 0, 0, 100)
+		x.step(granted)
+		lost := storeFails(1002, 1, callout.Unsent)
+		x.step(lost)
+		if s.State() != want || s.record.from != "local" {
+			t.Fatalf("call %d: %v, %+v", i, s.State(), s.record)
+		}
+		settled := len(w.outbox.ready)
+		if want == Forwarded {
+			if s.record.decision != "passed_local" || s.record.local != "own" {
+				t.Errorf("passed: %+v", s.record)
+			}
+			x.end(1100)
+		} else if s.record.limit != "own" || s.record.status != 429 {
+			t.Errorf("refused: %+v", s.record)
+		}
+		if n := len(w.outbox.ready) - settled; want == Forwarded && n != 2 || len(w.outbox.ready) != []int{2, 3}[i] {
+			t.Errorf("call %d: %d settlements", i, len(w.outbox.ready))
+		}
+	}
+	if len(w.shares.byID) != 1 {
+		t.Errorf("%d shares", len(w.shares.byID))
+	}
+}
+
+// TestARefusalOfOneShardStopsCallsToBoth: a client that one shard refuses must not take from the other
+// and give back, again and again.
+func TestARefusalOfOneShardStopsCallsToBoth(t *testing.T) {
+	w := newSharded(t, "closed", "closed")
+	x := &testExchange{w: w, s: deciding(t, w)}
+	x.step(says(&x.s.parts[0], bucket.Granted, 0, 0, 100))
+	denied := says(&x.s.parts[1], bucket.Denied, 2, 5000, 0)
+	denied.Tag = 1
+	x.step(denied)
+	if x.s.State() != Refused || x.s.record.limit != "calls" {
+		t.Fatalf("%v %+v", x.s.State(), x.s.record)
+	}
+	for org, asks := range map[string]int{"acme": 0, "umbra": 2} { // the same key in another org is another count
+		s := w.NewStream(2)
+		s.Step(ofOrg(org))
+		b := bodyEvent(chat)
+		b.Now = 1100
+		if n := len(callsOf(s.Step(b))); n != asks {
+			t.Errorf("%s: %d calls to the store, want %d", org, n, asks)
+		}
+		if asks == 0 && (s.record.limit != "calls" || s.record.from != "memory" || s.record.retry != 4902) {
+			t.Errorf("%s: %+v", org, s.record)
+		}
+	}
+}
