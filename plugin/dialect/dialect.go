@@ -47,8 +47,9 @@ type Facts struct {
 	ModelSpan    Span   // the JSON string with its quotes; an edit of the model replaces it
 	ModelPlain   bool   // it has no quotes there: the body is a form
 	Stream       bool
-	IncludeUsage bool  // stream_options.include_usage
-	MaxOutput    int64 // the larger of the caps asked for; only if HasMaxOutput
+	IncludeUsage bool   // stream_options.include_usage
+	AskUsage     Splice // what makes a stream report its usage that was not asked to; empty if nothing does or need be
+	MaxOutput    int64  // the larger of the caps asked for; only if HasMaxOutput
 	HasMaxOutput bool
 	N            int64 // answers asked for, at least 1
 

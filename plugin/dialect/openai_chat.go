@@ -14,7 +14,8 @@ func (d openAIChat) NewScanner(_ RequestHead, maxDepth int, sink Sink) Scanner {
 
 func (openAIChat) NewMeter(h ResponseHead, sink Sink) Meter { return chatAnswer.newMeter(h, sink) }
 
-var chatRequest = request{schema: chatSchema[:], texts: chatTexts[:], items: chatItems[:], set: setChat}
+var chatRequest = request{schema: chatSchema[:], texts: chatTexts[:], items: chatItems[:], set: setChat,
+	asks: &usageOption{chatStreamOptions, chatIncludeUsage}}
 
 func setChat(f *Facts, n uint8, k kinds, p []byte, at Span) string {
 	switch n {

@@ -1,5 +1,7 @@
 package dialect
 
+import "strings"
+
 // request says how the request bodies of one API are read: what stands in which place.
 type request struct {
 	schema []node
@@ -13,6 +15,8 @@ type request struct {
 	// of text stood in the place length.
 	done   func(f *Facts, said int64)
 	length uint8
+	// asks says how a stream is made to report its usage; nil where streams do so by themselves.
+	asks *usageOption
 	// media says how the parts of a message tell what they are; nil where an object of its own holds
 	// each medium.
 	media *media
@@ -94,6 +98,9 @@ func (s *requestScanner) Close() (Facts, *Fault) {
 	if s.json.fault != nil {
 		return Facts{}, s.json.fault
 	}
+	if !s.facts.Stream {
+		s.facts.AskUsage = Splice{}
+	}
 	s.facts.TokenIDs += s.sealed / sealedBytes
 	if s.api.done != nil {
 		s.api.done(&s.facts, s.said)
@@ -102,6 +109,9 @@ func (s *requestScanner) Close() (Facts, *Fault) {
 }
 
 func (s *requestScanner) begin(n uint8, k kinds) string {
+	if s.api.asks != nil {
+		s.api.asks.see(&s.facts, n, k, s.json.start)
+	}
 	if m := s.api.media; m != nil && k != kindNull && m.holds[n] != 0 && s.part == 0 {
 		s.part = m.holds[n]
 	}
@@ -140,6 +150,9 @@ func absentIfNull(item Item) bool {
 }
 
 func (s *requestScanner) end(n uint8, k kinds, empty bool) {
+	if a := s.api.asks; a != nil && n == a.options && empty {
+		s.facts.AskUsage.With = strings.TrimSuffix(s.facts.AskUsage.With, ",")
+	}
 	if m := s.api.media; m != nil && k == kindObject && m.parts[n] {
 		s.finish(s.part)
 		s.part = 0
