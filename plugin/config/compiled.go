@@ -148,6 +148,7 @@ type Target struct {
 	Provider string
 	Region   string
 	Cached   Cached
+	AskUsage bool          // streams that were not asked for their usage are
 	Models   []TargetModel // empty = every model under its own name
 }
 

@@ -87,8 +87,8 @@ var faultCases = []struct{ section, text, want string }{
 	{"unknown_model", `"pass"`, `unknown_model: found "pass"; want deny, or {use: a name under models}`},
 
 	{"targets", `{}`, "targets: found no targets; want at least one, or the field left out"},
-	{"targets", `{"a/b": {"provider": "x y", "include_usage": "inject", "cached_in_input": "yes", "models": {"m-9": {}, "m-1": {"name": ""}}}}`,
-		"targets[\"a/b\"]: found a name that doesn't fit; want 1 to 64 of A-Z, a-z, 0-9, _, - and .\ntargets[\"a/b\"].provider: found \"x y\"; want 1 to 64 of A-Z, a-z, 0-9, _, - and .\ntargets[\"a/b\"].include_usage: found a setting of a later version; want it left out, because it is not carried out by this version\ntargets[\"a/b\"].cached_in_input: found \"yes\"; want true or false\ntargets[\"a/b\"].models.m-9: found a model that is not under models; want one that is\ntargets[\"a/b\"].models.m-1.name: found \"\"; want the model's name at this target"},
+	{"targets", `{"a/b": {"provider": "x y", "include_usage": "ask", "cached_in_input": "yes", "models": {"m-9": {}, "m-1": {"name": ""}}}}`,
+		"targets[\"a/b\"]: found a name that doesn't fit; want 1 to 64 of A-Z, a-z, 0-9, _, - and .\ntargets[\"a/b\"].provider: found \"x y\"; want 1 to 64 of A-Z, a-z, 0-9, _, - and .\ntargets[\"a/b\"].include_usage: found \"ask\"; want one of as_asked, inject\ntargets[\"a/b\"].cached_in_input: found \"yes\"; want true or false\ntargets[\"a/b\"].models.m-9: found a model that is not under models; want one that is\ntargets[\"a/b\"].models.m-1.name: found \"\"; want the model's name at this target"},
 
 	{"limits", `{}`, "limits: found an object; want a list of limits"},
 	{"limits", `[{}]`, "limits[0].name: found nothing; want 1 to 64 of A-Z, a-z, 0-9, _, - and .\nlimits[0].count: found nothing; want one of tokens, input_tokens, output_tokens, requests, cost, concurrency, search_units, images, audio_seconds\nlimits[0]: found neither bucket nor window nor burn; want one of them"},

@@ -146,7 +146,7 @@ func targetName(s string) bool {
 
 func (r *reader) target(c *Compiled, n *node) *Target {
 	t := &Target{Name: n.key}
-	if !r.object(n, "provider region cached_in_input models", "include_usage") {
+	if !r.object(n, "provider region cached_in_input include_usage models", "") {
 		return t
 	}
 	const want = "1 to 64 of A-Z, a-z, 0-9, _, - and ."
@@ -160,6 +160,7 @@ func (r *reader) target(c *Compiled, n *node) *Target {
 			r.fault(v, want)
 		}
 	}
+	t.AskUsage = r.word(n.get("include_usage"), "as_asked inject", "") == 1
 	if v := n.get("cached_in_input"); v != nil {
 		t.Cached = CachedApart
 		if r.flag(v, true) {

@@ -149,12 +149,12 @@ func TestEverySettingOfThisVersion(t *testing.T) {
 	if len(c.Targets) != 2 {
 		t.Fatalf("targets: %+v", c.Targets)
 	}
-	if e := c.Targets[0]; e.Name != "openai-eu" || e.Provider != "openai" || e.Region != "eu" || e.Cached != CachedApart || len(e.Models) != 2 ||
+	if e := c.Targets[0]; e.Name != "openai-eu" || e.Provider != "openai" || e.Region != "eu" || e.Cached != CachedApart || !e.AskUsage || len(e.Models) != 2 ||
 		e.Models[0].Model != m || e.Models[0].Price != m.Price || e.Models[0].Priced != m.Priced || e.Models[0].SendName != "" ||
 		e.Models[1].SendName != "my-deployment" || e.Models[1].Price.Output != 600_000_000 || e.Models[1].Price.CachedInput != 150_000_000 {
 		t.Errorf("openai-eu: %+v", e)
 	}
-	if d := c.Targets[1]; d.Name != "spare" || d.Cached != CachedAsUsual || d.Models != nil {
+	if d := c.Targets[1]; d.Name != "spare" || d.Cached != CachedAsUsual || d.AskUsage || d.Models != nil {
 		t.Errorf("spare: %+v", d)
 	}
 

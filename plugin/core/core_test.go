@@ -176,7 +176,7 @@ func kinds(fx []Effect) string {
 	return b.String()
 }
 
-var effectNames = map[EffectKind]string{Hold: "hold", Call: "call", SetHeader: "set", RemoveHeader: "remove", SetResponseHeader: "respond",
+var effectNames = map[EffectKind]string{Hold: "hold", Call: "call", SetHeader: "set", RemoveHeader: "remove", SetResponseHeader: "respond", RemoveResponseHeader: "unrespond", EditResponse: "edit-response",
 	EditBody: "replace", Answer: "answer", ResumeRequest: "resume", ResumeGate: "resume-gate", SetState: "state", Count: "count", Log: "log",
 	Tell: "tell", Release: "release", Wake: "wake", ShareIf: "share-if", Share: "share", Drained: "drained"}
 

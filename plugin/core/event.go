@@ -96,24 +96,26 @@ type Event struct {
 type EffectKind uint8
 
 const (
-	Hold              EffectKind = iota + 1 // return "stop" from this callback
-	Call                                    // send Call
-	SetHeader                               // request header Name = Value, at the gate if AtGate
-	RemoveHeader                            // request header Name, at the gate if AtGate
-	SetResponseHeader                       // Name = Value
-	EditBody                                // the request body, which this entry holds, becomes Stream.Edited of it
-	Answer                                  // local reply: Status, Headers, Body
-	ResumeRequest                           // let go what this entry holds
-	ResumeGate                              // let go what the gate holds
-	SetState                                // filter state Name = Body, for access logs
-	Count                                   // counter Name += N
-	Log                                     // a line for the operator: Value
-	Tell                                    // an event for the Worker
-	Release                                 // give Event to the exchange N in a callback of its own, soon; nothing if it is over
-	Wake                                    // call the Worker with Flush in a callback of its own, soon
-	ShareIf                                 // store Body as shared data Name if its version is still Version; answer SharedStored
-	Share                                   // store Body as shared data Name
-	Drained                                 // nothing is left to send: the plugin may end
+	Hold                 EffectKind = iota + 1 // return "stop" from this callback
+	Call                                       // send Call
+	SetHeader                                  // request header Name = Value, at the gate if AtGate
+	RemoveHeader                               // request header Name, at the gate if AtGate
+	SetResponseHeader                          // Name = Value
+	RemoveResponseHeader                       // Name
+	EditResponse                               // the piece of the answer at hand becomes Body
+	EditBody                                   // the request body, which this entry holds, becomes Stream.Edited of it
+	Answer                                     // local reply: Status, Headers, Body
+	ResumeRequest                              // let go what this entry holds
+	ResumeGate                                 // let go what the gate holds
+	SetState                                   // filter state Name = Body, for access logs
+	Count                                      // counter Name += N
+	Log                                        // a line for the operator: Value
+	Tell                                       // an event for the Worker
+	Release                                    // give Event to the exchange N in a callback of its own, soon; nothing if it is over
+	Wake                                       // call the Worker with Flush in a callback of its own, soon
+	ShareIf                                    // store Body as shared data Name if its version is still Version; answer SharedStored
+	Share                                      // store Body as shared data Name
+	Drained                                    // nothing is left to send: the plugin may end
 )
 
 // Effect is one thing to do. Fields beside Kind are those that the kind names.

@@ -44,6 +44,7 @@ type Stream struct {
 	hadSize  bool        // the client sent content-length, which was removed
 	edits    [][2]string // headers to set
 	drops    []string    // headers to remove
+	coded    bool        // the provider is asked for an answer in a coding
 	edit     bool        // the body is to be edited before it leaves
 	size     int         // bytes of the body
 
@@ -66,6 +67,7 @@ type Stream struct {
 	unqueued bool          // it might have waited, had there been room here
 
 	meter   dialect.Meter
+	filter  *dialect.UsageFilter // of an answer with a frame that is not the caller's; else nil
 	output  *plan.Output
 	settled bool
 	jobs    []*Job // the settlements, once they were told
@@ -99,6 +101,7 @@ func (s *Stream) Step(event Event) []Effect {
 		s.onResponseBody(e, &fx)
 	case ResponseTrailers:
 		if s.state == Responding {
+			s.loseHeld(&fx)
 			s.finish(e.Now, true, &fx)
 		}
 	case StreamDone:
@@ -189,6 +192,7 @@ func (s *Stream) onRequestHeaders(e *Event, fx *effects) {
 		// same is opaque.
 		fx.remove("accept-encoding")
 		if dialect.AcceptsGzip(strings.Join(accept, ",")) {
+			s.coded = true
 			fx.add(Effect{Kind: SetHeader, Name: "accept-encoding", Value: "gzip"})
 		}
 	}
@@ -318,6 +322,15 @@ func (s *Stream) decide(body []byte, now bucket.Millis, fx *effects) {
 	}
 	if p.Decodes() {
 		s.drops = append(s.drops, "content-encoding")
+	}
+	if p.Asks {
+		// A frame can't be taken out of an answer that comes in a coding.
+		fx.count("emmer.usage_asked")
+		if s.coded {
+			s.drops = append(s.drops, "accept-encoding")
+		}
+	} else if p.Unasked {
+		fx.count("emmer.usage_unasked")
 	}
 	if p.Path != "" {
 		s.edits = append(s.edits, [2]string{":path", p.Path})
@@ -455,6 +468,7 @@ func (s *Stream) onRecovered(e *Event, fx *effects) {
 		s.refuse(plan.Refuse(nil, plan.Internal()), fx)
 	case Responding:
 		// The answer flows on unmetered; what was seen so far is booked.
+		s.loseHeld(fx)
 		s.finish(e.Now, false, fx)
 	}
 }

@@ -82,6 +82,12 @@ func Signs(authorization, header string) bool {
 	return false
 }
 
+// EventStream says whether a content type is that of server-sent events.
+func EventStream(contentType string) bool {
+	kind, _, _ := strings.Cut(contentType, ";")
+	return strings.EqualFold(strings.Trim(kind, " \t"), "text/event-stream")
+}
+
 // NewScanner makes d's scanner of a body as it came.
 func NewScanner(d Dialect, h RequestHead, maxDepth int, sink Sink) Scanner {
 	inner := d.NewScanner(h, maxDepth, sink)

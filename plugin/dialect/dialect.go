@@ -33,6 +33,7 @@ type Dialect interface {
 type RequestHead struct {
 	ContentType string // with its parameters, such as the boundary of a form
 	Path        string // as it was sent, with its query
+	Signed      bool   // by AWS's scheme, whatever the dialect: neither the head nor the body may be edited
 
 	Coding  inflate.Format // content coding of the body, 0 = none
 	Inflate int64          // most bytes that it may decode to
@@ -122,6 +123,7 @@ type ResponseHead struct {
 	Status          int
 	ContentType     string
 	ContentEncoding string
+	HasLength       bool // it states its length
 }
 
 // Usage is what a provider reports. What is said to be part of a figure is included in it.

@@ -41,6 +41,7 @@ const (
 var compRequest = request{
 	schema: onChat(compSchema[:], chatSchema[:]), texts: onChat(make([]Part, compNodes), chatTexts[:]),
 	items: onChat(make([]Item, compNodes), chatItems[:]), set: setCompletions, done: endCompletions,
+	asks: &usageOption{chatStreamOptions, chatIncludeUsage},
 }
 
 var compSchema = [compNodes]node{

@@ -186,7 +186,9 @@ func (f *UsageFilter) Close() []byte {
 		f.removed++
 		return nil
 	}
-	return f.held
+	held := f.held
+	f.held = nil
+	return held
 }
 
 // extra says that the frame that ends here is the one that is looked for.

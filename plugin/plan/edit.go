@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/emmer-proxy/emmer/plugin/dialect"
 	"github.com/emmer-proxy/emmer/plugin/inflate"
 )
@@ -44,6 +46,26 @@ func (p *Plan) Edited(body []byte) ([]byte, bool) {
 	}
 	s.edit()
 	return s.out, len(s.edits) == 0 && len(s.out) == p.Length(len(body))
+}
+
+// askUsage adds the edit that asks for the usage of a stream, where the target is to be asked. Policy:
+// what is signed, and a body that would then be larger than what may be held, goes on without; the call
+// is then settled by estimate, unless the provider tells its usage unasked.
+func (p *Plan) askUsage(hold, came int) {
+	s := p.Facts.AskUsage
+	if !p.Target.AskUsage || s.With == "" {
+		return
+	}
+	before := p.Edits
+	at := len(before)
+	for at > 0 && before[at-1].At.Start >= s.At.End {
+		at--
+	}
+	p.Edits = slices.Insert(slices.Clone(before), at, Edit{s.At, []byte(s.With)})
+	p.Asks = !p.Facts.Sealed && p.Length(came) <= hold
+	if p.Unasked = !p.Asks; p.Unasked {
+		p.Edits = before
+	}
 }
 
 // splicer makes edits in a body that comes in pieces.

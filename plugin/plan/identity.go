@@ -58,8 +58,11 @@ func Identify(c *config.Compiled, h Head) (Caller, *dialect.Refusal) {
 	}
 	who.Body.Path = h.Path
 	for _, kv := range h.Headers {
-		if kv[0] == "content-type" {
+		switch kv[0] {
+		case "content-type":
 			who.Body.ContentType = kv[1]
+		case "authorization":
+			who.Body.Signed = who.Body.Signed || strings.HasPrefix(kv[1], "AWS4-")
 		}
 	}
 	return who, nil

@@ -42,6 +42,8 @@ type Plan struct {
 	Ignored []string        // limits whose claim says no maximum, so that their default holds
 	Kills   []string        // flags that stop the call, as "scope:id"
 	Edits   []Edit          // of the body, in ascending order, apart from each other
+	Asks    bool            // one of them asks for the usage of a stream: the frame that reports it is not the caller's
+	Unasked bool            // the target is to be asked for it, but this call may not be edited so
 	Path    string          // to be sent in place of the request's, if it is not empty
 	Parts   []Part          // Items by shard; none without Items
 
@@ -98,6 +100,7 @@ func (t *Memory) Build(c *config.Compiled, d dialect.Dialect, who Caller, body [
 		return p, &r
 	}
 	p.Facts = facts
+	p.Facts.Sealed = facts.Sealed || who.Body.Signed
 	if facts.Background && c.Background == config.Deny {
 		// Nothing that this call brings back says what it used, and the worst case of it may be far off.
 		r := backgroundDenied()
@@ -106,6 +109,7 @@ func (t *Memory) Build(c *config.Compiled, d dialect.Dialect, who Caller, body [
 	if refusal := p.choose(c); refusal != nil {
 		return p, refusal
 	}
+	p.askUsage(c.Body.Hold, len(body))
 	p.Kills = kills(c, p)
 	if !t.prompt.counts(p.Model) {
 		t.prompt.become(p.Model)

@@ -140,6 +140,7 @@ func (x *exchange) OnHttpResponseHeaders(_ int, end bool) (action types.Action) 
 		Status:          status(responseHeader(":status")),
 		ContentType:     responseHeader("content-type"),
 		ContentEncoding: responseHeader("content-encoding"),
+		HasLength:       responseHeader("content-length") != "",
 	}})
 }
 
@@ -225,6 +226,10 @@ func (x *exchange) apply(f *core.Effect) {
 		}
 	case core.SetResponseHeader:
 		err = proxywasm.ReplaceHttpResponseHeader(f.Name, f.Value)
+	case core.RemoveResponseHeader:
+		err = proxywasm.RemoveHttpResponseHeader(f.Name)
+	case core.EditResponse:
+		err = proxywasm.ReplaceHttpResponseBody(f.Body)
 	case core.EditBody:
 		if x.about(false) {
 			x.editBody()
