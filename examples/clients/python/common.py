@@ -1,0 +1,29 @@
+"""What the Python clients share: one line of JSON for each case, for the test to read."""
+import json
+import os
+import sys
+
+BASE, NAME = os.environ["EMMER_BASE"], os.environ["EMMER_CLIENT"]
+
+
+def key(kind):
+    """The key whose first part says what becomes of the call."""
+    return f"{kind}-{NAME}"
+
+
+def run(cases):
+    for name, case in cases.items():
+        try:
+            line = case()
+        except Exception as e:  # the test says which are right
+            line = {"error": type(e).__name__, "status": status(e), "says": str(e)[:400]}
+        json.dump({"case": name, **line}, sys.stdout)
+        print(flush=True)
+
+
+def status(e):
+    for field in ("status_code", "code"):
+        value = getattr(e, field, None)
+        if isinstance(value, int):
+            return value
+    return 0
