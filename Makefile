@@ -76,6 +76,12 @@ test-redis: tools ## only the tests that run a real Redis, at length: 200,000 ra
 	EMMER_STEPS=$${EMMER_STEPS:-200000} EMMER_SECONDS=$${EMMER_SECONDS:-60} \
 	EMMER_REDIS="$$(.ci/redis.sh 2>/dev/null)" go test $(TEST_FLAGS) -run 'Redis|RealLua|Broken' ./...
 
+.PHONY: test-clients
+test-clients: tools wasm ## the official clients of OpenAI, Anthropic, Cohere, Google and LangChain (into .cache/) through a real Envoy
+	@.ci/clients.sh
+	go vet -C examples/clients ./...
+	EMMER_ENVOY="$$(.ci/envoy.sh 2>/dev/null)" go test -C examples/clients -count=1 $(TEST_FLAGS) ./...
+
 .PHONY: test-tokenizer
 test-tokenizer: ## a million strings against another tokenizer, whole, in parts and as escaped JSON
 	go test -C $(LAB) -count=1 -timeout 30m -v -run Difference ./differ -strings 1000000

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -58,17 +59,17 @@ var clients = []struct {
 		"chat": hello(12, 3), "stream": hello(12, 3), "silent": hello(0, 0), "brief": hello(12, 3),
 		"tools": {text: `look_up{"city":"Paris"}`, in: 12, out: 3}, "structured": {text: "Paris", in: 12, out: 3},
 		"embeddings": {text: "[0.5, 0.25]", in: 12}, "responses": hello(12, 3), "responses-stream": hello(12, 3),
-		"anonymous": {error: "AuthenticationError", status: 401, says: "key"},
+		"anonymous": {error: "AuthenticationError", status: 401, says: "must be Bearer"},
 	}, "RateLimitError", "APIStatusError", "BadRequestError", "PermissionDeniedError"), nil},
 	{"python-anthropic", []string{"python", "anthropic_client.py"}, refusals(map[string]want{
 		"chat": hello(12, 3), "stream": hello(12, 3), "brief": hello(12, 3), "tools": {text: "look_upParis", in: 12, out: 3},
-	}, "RateLimitError", "APIStatusError", "BadRequestError", "PermissionDeniedError"), nil},
+	}, "RateLimitError", "PaymentRequiredError", "BadRequestError", "PermissionDeniedError"), nil},
 	{"python-langchain", []string{"python", "langchain_client.py"}, map[string]want{
 		"chat": hello(12, 3), "stream": hello(12, 3), "structured": {text: "Paris"}, "embeddings": {text: "[0.5, 0.25]"},
-		"limited":        {error: "RateLimitError", status: 429, says: "day"},
+		"limited":        {error: "OpenAIRateLimitError", status: 429, says: "day"},
 		"anthropic-chat": hello(12, 3), "anthropic-stream": hello(12, 3), "anthropic-tools": {text: "{'city': 'Paris'}"},
 		// It counts as one of the same key's calls.
-		"anthropic-limited": {error: "RateLimitError", status: 429, says: "day"},
+		"anthropic-limited": {error: "AnthropicRateLimitError", status: 429, says: "day"},
 	}, nil},
 	{"python-cohere", []string{"python", "cohere_client.py"}, refusals(map[string]want{
 		"chat": hello(12, 3), "stream": hello(12, 3), "brief": hello(12, 3), "tools": {text: `look_up{"city":"Paris"}`, in: 12, out: 3},
@@ -85,7 +86,7 @@ var clients = []struct {
 	}, "RateLimitError", "APIError", "BadRequestError", "PermissionDeniedError"), nil},
 	{"node-anthropic", []string{"node", "anthropic.mjs"}, refusals(map[string]want{
 		"chat": hello(12, 3), "stream": hello(12, 3), "brief": hello(12, 3), "tools": {text: "look_upParis", in: 12, out: 3},
-	}, "RateLimitError", "APIError", "BadRequestError", "PermissionDeniedError"), nil},
+	}, "RateLimitError", "PaymentRequiredError", "BadRequestError", "PermissionDeniedError"), nil},
 	{"go-openai", nil, refusals(map[string]want{
 		"chat": hello(12, 3), "stream": hello(12, 3), "brief": hello(12, 3),
 		"tools": {text: `look_up{"city":"Paris"}`, in: 12, out: 3}, "embeddings": {text: "[0.5 0.25]", in: 12},
@@ -136,7 +137,6 @@ func (s *stack) decided(t *testing.T, client string, again map[string]int) {
 	for kind, w := range map[string][]string{
 		"limited": {"granted:usage", "denied"},
 		"brief":   {"granted:usage", "denied", "granted:usage"},
-		"broke":   {"granted:usage", "denied"},
 		"big":     {"never_fits"},
 	} {
 		if client == "python-langchain" && kind != "limited" || client == "python-google" && kind == "brief" {
@@ -153,6 +153,10 @@ func (s *stack) decided(t *testing.T, client string, again map[string]int) {
 		if got := s.calls(key); strings.Join(got, " ") != strings.Join(w, " ") {
 			t.Errorf("%s: the gateway decided %v, want %v", key, got, w)
 		}
+	}
+	spent := s.calls("broke-" + client)
+	if len(spent) > 0 && spent[len(spent)-1] != "denied" || slices.Contains(spent[:max(len(spent)-1, 0)], "denied") {
+		t.Errorf("the gateway decided %v: a budget that is used up is asked for once", spent)
 	}
 	for _, d := range s.calls("free-" + client) {
 		if d != "granted:usage" && d != "granted:estimate" {

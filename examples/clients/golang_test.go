@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/anthropics/anthropic-sdk-go"
 	anthropicoption "github.com/anthropics/anthropic-sdk-go/option"
@@ -12,6 +13,21 @@ import (
 )
 
 // In Go both SDKs have one error type: what went wrong is its status.
+
+// spend spends a budget, and asks on until that is booked, some milliseconds after the answer.
+func spend(ask func(content string) record) record {
+	r := ask("Say hello and spend.")
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for range 100 {
+		if r.Error != "" {
+			break
+		}
+		<-tick.C
+		r = ask("Say hello.")
+	}
+	return r
+}
 
 type goOpenAI struct{ base string }
 
@@ -33,7 +49,7 @@ func (c goOpenAI) ask(kind, content, model string) record {
 func openaiFault(err error) record {
 	var e *openai.Error
 	if errors.As(err, &e) {
-		return record{Error: "Error", Status: e.StatusCode, Says: e.Error()}
+		return record{Error: "Error", Status: e.StatusCode, Says: e.RawJSON()}
 	}
 	return record{Error: fmt.Sprintf("%T", err), Says: err.Error()}
 }
@@ -78,8 +94,8 @@ func (c goOpenAI) embeddings() record {
 	return record{Text: fmt.Sprint(a.Data[0].Embedding), In: int(a.Usage.PromptTokens)}
 }
 
-func (c goOpenAI) twice(kind, first string) record {
-	if r := c.ask(kind, first, "m"); r.Error != "" {
+func (c goOpenAI) twice(kind string) record {
+	if r := c.ask(kind, "Say hello.", "m"); r.Error != "" {
 		return r
 	}
 	return c.ask(kind, "Say hello.", "m")
@@ -91,9 +107,9 @@ func (c goOpenAI) cases() map[string]record {
 		"stream":     c.stream(),
 		"tools":      c.tools(),
 		"embeddings": c.embeddings(),
-		"limited":    c.twice("limited", "Say hello."),
-		"brief":      c.twice("brief", "Say hello."),
-		"broke":      c.twice("broke", "Say hello and spend."),
+		"limited":    c.twice("limited"),
+		"brief":      c.twice("brief"),
+		"broke":      spend(func(content string) record { return c.ask("broke", content, "m") }),
 		"big":        c.ask("big", "Say hello.", "m"),
 		"killed":     c.ask("killed", "Say hello.", "stopped"),
 	}
@@ -113,7 +129,7 @@ func anthropicCall(content, model string) anthropic.MessageNewParams {
 func anthropicFault(err error) record {
 	var e *anthropic.Error
 	if errors.As(err, &e) {
-		return record{Error: "Error", Status: e.StatusCode, Says: e.Error()}
+		return record{Error: "Error", Status: e.StatusCode, Says: e.RawJSON()}
 	}
 	return record{Error: fmt.Sprintf("%T", err), Says: err.Error()}
 }
@@ -142,8 +158,8 @@ func (c goAnthropic) stream() record {
 	return record{Text: whole.Content[0].Text, In: int(whole.Usage.InputTokens), Out: int(whole.Usage.OutputTokens)}
 }
 
-func (c goAnthropic) twice(kind, first string) record {
-	if r := c.ask(kind, first, "m"); r.Error != "" {
+func (c goAnthropic) twice(kind string) record {
+	if r := c.ask(kind, "Say hello.", "m"); r.Error != "" {
 		return r
 	}
 	return c.ask(kind, "Say hello.", "m")
@@ -153,9 +169,9 @@ func (c goAnthropic) cases() map[string]record {
 	return map[string]record{
 		"chat":    c.ask("free", "Say hello.", "m"),
 		"stream":  c.stream(),
-		"limited": c.twice("limited", "Say hello."),
-		"brief":   c.twice("brief", "Say hello."),
-		"broke":   c.twice("broke", "Say hello and spend."),
+		"limited": c.twice("limited"),
+		"brief":   c.twice("brief"),
+		"broke":   spend(func(content string) record { return c.ask("broke", content, "m") }),
 		"big":     c.ask("big", "Say hello.", "m"),
 		"killed":  c.ask("killed", "Say hello.", "stopped"),
 	}

@@ -174,7 +174,7 @@ func messages(w http.ResponseWriter, a asked) {
 			event("content_block_delta", `,"index":0,"delta":{"type":"text_delta","text":"Hello"}`),
 			event("content_block_delta", `,"index":0,"delta":{"type":"text_delta","text":" there."}`),
 			event("content_block_stop", `,"index":0`),
-			event("message_delta", fmt.Sprintf(`,"delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":%d}`, a.out)),
+			event("message_delta", fmt.Sprintf(`,"delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"input_tokens":12,"output_tokens":%d}`, a.out)),
 			event("message_stop", ""))
 		return
 	}

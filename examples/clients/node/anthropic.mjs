@@ -1,5 +1,5 @@
 import Anthropic from '@anthropic-ai/sdk'
-import { base, key, run } from './common.mjs'
+import { base, key, run, spend } from './common.mjs'
 
 const client = kind => new Anthropic({ baseURL: base, apiKey: key(kind) })
 const used = a => ({ in: a.usage.input_tokens, out: a.usage.output_tokens })
@@ -14,7 +14,8 @@ async function stream() {
   const s = client('free').messages.stream(call())
   let text = ''
   s.on('text', t => { text += t })
-  return { text, ...used(await s.finalMessage()) }
+  const whole = await s.finalMessage()
+  return { text, ...used(whole) }
 }
 
 async function tools() {
@@ -22,8 +23,8 @@ async function tools() {
   return { text: a.content[0].name + a.content[0].input.city, ...used(a) }
 }
 
-async function twice(kind, first) {
-  await ask(kind, first)
+async function twice(kind) {
+  await ask(kind)
   return ask(kind)
 }
 
@@ -33,7 +34,7 @@ await run({
   tools,
   limited: () => twice('limited'),
   brief: () => twice('brief'),
-  broke: () => twice('broke', 'Say hello and spend.'),
+  broke: () => spend(content => ask('broke', content)),
   big: () => ask('big'),
   killed: () => ask('killed', undefined, 'stopped'),
 })

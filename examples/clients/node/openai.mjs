@@ -1,5 +1,5 @@
 import OpenAI from 'openai'
-import { base, key, run } from './common.mjs'
+import { base, key, run, spend } from './common.mjs'
 
 const client = kind => new OpenAI({ baseURL: base + '/v1', apiKey: key(kind) })
 const messages = [{ role: 'user', content: 'Say hello.' }]
@@ -46,8 +46,8 @@ async function responsesStream() {
   return { text: a.output_text, in: a.usage.input_tokens, out: a.usage.output_tokens }
 }
 
-async function twice(kind, first) {
-  await ask(kind, first)
+async function twice(kind) {
+  await ask(kind)
   return ask(kind)
 }
 
@@ -61,7 +61,7 @@ await run({
   'responses-stream': responsesStream,
   limited: () => twice('limited'),
   brief: () => twice('brief'),
-  broke: () => twice('broke', 'Say hello and spend.'),
+  broke: () => spend(content => ask('broke', content)),
   big: () => ask('big'),
   killed: () => ask('killed', undefined, 'stopped'),
 })

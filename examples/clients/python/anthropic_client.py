@@ -1,6 +1,6 @@
 from anthropic import Anthropic
 
-from common import BASE, key, run
+from common import BASE, key, run, spend
 
 TOOL = {"name": "look_up", "description": "Looks up a city.",
         "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}
@@ -31,8 +31,8 @@ def tools():
     return {"text": a.content[0].name + a.content[0].input["city"], **used(a)}
 
 
-def twice(kind, first="Say hello."):
-    ask(kind, first)
+def twice(kind):
+    ask(kind)
     return ask(kind)
 
 
@@ -42,7 +42,7 @@ run({
     "tools": tools,
     "limited": lambda: twice("limited"),
     "brief": lambda: twice("brief"),
-    "broke": lambda: twice("broke", "Say hello and spend."),
+    "broke": lambda: spend(lambda content: ask("broke", content)),
     "big": lambda: ask("big"),
     "killed": lambda: ask("killed", model="stopped"),
 })

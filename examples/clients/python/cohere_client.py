@@ -1,6 +1,6 @@
 import cohere
 
-from common import BASE, key, run
+from common import BASE, key, run, spend
 
 TOOL = {"type": "function", "function": {"name": "look_up", "description": "Looks up a city.",
         "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}
@@ -49,8 +49,8 @@ def rerank():
     return {"text": str([r.index for r in a.results]), "units": int(a.meta.billed_units.search_units)}
 
 
-def twice(kind, first="Say hello."):
-    ask(kind, first)
+def twice(kind):
+    ask(kind)
     return ask(kind)
 
 
@@ -63,7 +63,7 @@ run({
     "rerank": rerank,
     "limited": lambda: twice("limited"),
     "brief": lambda: twice("brief"),
-    "broke": lambda: twice("broke", "Say hello and spend."),
+    "broke": lambda: spend(lambda content: ask("broke", content)),
     "big": lambda: ask("big"),
     "killed": lambda: ask("killed", model="stopped"),
 })

@@ -2,6 +2,7 @@
 import json
 import os
 import sys
+import time
 
 BASE, NAME = os.environ["EMMER_BASE"], os.environ["EMMER_CLIENT"]
 
@@ -19,6 +20,15 @@ def run(cases):
             line = {"error": type(e).__name__, "status": status(e), "says": str(e)[:400]}
         json.dump({"case": name, **line}, sys.stdout)
         print(flush=True)
+
+
+def spend(ask):
+    """Spends a budget, and asks on until that is booked, some milliseconds after the answer."""
+    ask("Say hello and spend.")
+    for _ in range(100):
+        time.sleep(0.05)
+        ask("Say hello.")
+    return {"text": "never refused"}
 
 
 def status(e):

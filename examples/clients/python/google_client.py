@@ -1,8 +1,10 @@
+import functools
+
 from google import genai
 from google.genai import types
 from pydantic import BaseModel
 
-from common import BASE, key, run
+from common import BASE, key, run, spend
 
 
 class City(BaseModel):
@@ -14,6 +16,7 @@ def look_up(city: str) -> str:
     return city
 
 
+@functools.cache  # a client that nobody holds closes its connections
 def client(kind):
     return genai.Client(api_key=key(kind), http_options=types.HttpOptions(base_url=BASE))
 
@@ -52,8 +55,8 @@ def embeddings():
     return {"text": str(a.embeddings[0].values)}
 
 
-def twice(kind, first="Say hello."):
-    ask(kind, first)
+def twice(kind):
+    ask(kind)
     return ask(kind)
 
 
@@ -64,7 +67,7 @@ run({
     "structured": structured,
     "embeddings": embeddings,
     "limited": lambda: twice("limited"),
-    "broke": lambda: twice("broke", "Say hello and spend."),
+    "broke": lambda: spend(lambda content: ask("broke", content)),
     "big": lambda: ask("big"),
     "killed": lambda: ask("killed", model="stopped"),
 })

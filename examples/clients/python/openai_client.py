@@ -1,7 +1,7 @@
 from openai import OpenAI
 from pydantic import BaseModel
 
-from common import BASE, key, run
+from common import BASE, key, run, spend
 
 
 class City(BaseModel):
@@ -78,8 +78,8 @@ def responses_stream():
     return {"text": a.output_text, "in": a.usage.input_tokens, "out": a.usage.output_tokens}
 
 
-def twice(kind, first="Say hello."):
-    ask(kind, first)
+def twice(kind):
+    ask(kind)
     return ask(kind)
 
 
@@ -94,8 +94,8 @@ run({
     "responses-stream": responses_stream,
     "limited": lambda: twice("limited"),
     "brief": lambda: twice("brief"),
-    "broke": lambda: twice("broke", "Say hello and spend."),
+    "broke": lambda: spend(lambda content: ask("broke", content)),
     "big": lambda: ask("big"),
     "killed": lambda: ask("killed", model="stopped"),
-    "anonymous": lambda: OpenAI(base_url=BASE + "/v1", api_key="", default_headers={"authorization": "Basic eA=="}).chat.completions.create(model="m", messages=ASK),
+    "anonymous": lambda: OpenAI(base_url=BASE + "/v1", api_key="x", default_headers={"Authorization": "Basic eA=="}).chat.completions.create(model="m", messages=ASK),
 })
