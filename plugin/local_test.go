@@ -95,6 +95,51 @@ func TestSharesBoundTheOvershoot(t *testing.T) {
 	}
 }
 
+// TestUnknownCallersCantFillAWorkerWhileTheStoreIsAway: each call of a new key takes sixteen entries
+// of a worker's 4096; then only those who are known pass.
+func TestUnknownCallersCantFillAWorkerWhileTheStoreIsAway(t *testing.T) {
+	const each, most, calls = 16, 4096 / 16, 700
+	var limits []string
+	for i := range each {
+		limits = append(limits, fmt.Sprintf(`{"name": "l%d", "by": ["key"], "count": "tokens", "max": 1000000, "window": {"rolling": "1h"}}`, i))
+	}
+	s := &site{name: "full", hold: "pair", timeout: "500ms", more: `"failure": {"mode": "local"},`, limits: "[" + strings.Join(limits, ",") + "]"}
+	st := newStand(t, 1, 1, s)
+	st.bridge.KillBridge()
+	passed, refused := 0, 0
+	for i := range calls {
+		switch a := st.call(0, s.name, fmt.Sprintf("%d-%s", i, strings.Repeat("x", 90)), faultBody); {
+		case a.err == nil && a.status == 200 && a.header.Get("x-emmer-decision") == "passed_local":
+			passed++
+		case a.err == nil && a.status == 503 && a.header.Get("x-emmer-decision") == "unavailable":
+			refused++
+		default:
+			t.Fatalf("call %d: %d %v %s %v", i, a.status, a.header, a.body, a.err)
+		}
+	}
+	if passed != most || refused != calls-most {
+		t.Errorf("%d of %d new callers passed, want %d", passed, calls, most)
+	}
+	if n := st.sum("emmer.local_full"); n != int64(refused) {
+		t.Errorf("%d were counted, want %d", n, refused)
+	}
+	if a := st.call(0, s.name, "7-"+strings.Repeat("x", 90), faultBody); a.status != 200 {
+		t.Errorf("who is known got %d", a.status)
+	}
+	if err := st.bridge.RestartBridge(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 20*time.Second, func() string {
+		if a := st.call(0, s.name, "newcomer", faultBody); a.status != 200 || a.header.Get("x-emmer-decision") != "granted" {
+			return fmt.Sprintf("a newcomer got %d %s", a.status, a.header.Get("x-emmer-decision"))
+		}
+		if l := st.level(s.name, "l3", "7-"+strings.Repeat("x", 90)); int(l.Remaining) != 1000000-2*faultTokens {
+			return fmt.Sprintf("of who called twice %d are left", l.Remaining)
+		}
+		return ""
+	})
+}
+
 // sum is a counter of all gateways together.
 func (st *stand) sum(name string) int64 {
 	n := int64(0)

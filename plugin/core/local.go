@@ -37,6 +37,7 @@ type drawn struct {
 	shard plan.CountID
 	from  []draw
 	fresh int // shares that are to be made for it
+	taken bool
 	over  bool
 }
 
@@ -98,6 +99,7 @@ func (t *shares) draw(d *drawn, now bucket.Millis) {
 		t.byID, t.away = map[plan.CountID]*share{}, map[plan.CountID]bucket.Millis{}
 	}
 	t.running++
+	d.taken = true
 	for i := range d.from {
 		f := &d.from[i]
 		s := t.byID[f.id]
@@ -113,9 +115,10 @@ func (t *shares) draw(d *drawn, now bucket.Millis) {
 	t.away[d.shard] = 0
 }
 
-// settle puts what a call has used in the place of what it drew, once.
+// settle puts what a call has used in the place of what it drew, once. What a fault kept from being
+// drawn is not given back.
 func (t *shares) settle(d *drawn, used []bucket.Item) {
-	if d.over {
+	if d.over || !d.taken {
 		return
 	}
 	d.over = true
