@@ -22,6 +22,9 @@ const (
 	gemaName
 	gemaArgs
 	gemaCode
+	gemaGrounds
+	gemaQueries
+	gemaQuery
 	gemaNodes
 )
 
@@ -41,7 +44,7 @@ var gemaSchema = [gemaNodes]node{
 	gemaFeedback:   {fields: []field{{"blockReason", gemaBlocked}}},
 	gemaBlocked:    {},
 	gemaCandidates: {elem: gemaCandidate},
-	gemaCandidate:  {fields: []field{{"index", gemaIndex}, {"content", gemaContent}, {"finishReason", gemaFinish}}},
+	gemaCandidate:  {fields: []field{{"index", gemaIndex}, {"content", gemaContent}, {"finishReason", gemaFinish}, {"groundingMetadata", gemaGrounds}}},
 	gemaIndex:      {},
 	gemaFinish:     {},
 	gemaContent:    {fields: []field{{"parts", gemaParts}}},
@@ -55,11 +58,15 @@ var gemaSchema = [gemaNodes]node{
 	gemaName: {text: true},
 	gemaArgs: {raw: kindAny &^ kindNull},
 	gemaCode: {fields: []field{{"code", gemaText}}},
+	// Gemini 3 bills each query of a search, earlier ones each answer that has any: never less than one.
+	gemaGrounds: {fields: []field{{"webSearchQueries", gemaQueries}}},
+	gemaQueries: {elem: gemaQuery},
+	gemaQuery:   {},
 }
 
 var gemaRoles = [gemaNodes]role{
 	gemaUsage: usageRole, gemaError: errorRole, gemaCandidate: itemRole, gemaIndex: indexRole,
-	gemaFinish: finishRole, gemaBlocked: finishRole, gemaData: producedRole,
+	gemaFinish: finishRole, gemaBlocked: finishRole, gemaData: producedRole, gemaQuery: searchRole,
 	gemaText: textRole, gemaName: textRole, gemaArgs: textRole,
 }
 

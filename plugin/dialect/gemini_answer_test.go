@@ -78,6 +78,11 @@ func TestGeminiMeter(t *testing.T) {
 		{"a picture alone", okSSE, frames(`{"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"image/png","data":"iVBORw0K"}}]}}]}`), metered{Produced: true}},
 		{"calls and code", okJSON, `{"candidates":[{"index":0,"content":{"parts":[{"functionCall":{"name":"f","args":{"a": 1}}},{"executableCode":{"language":"PYTHON","code":"1+1"}},{"codeExecutionResult":{"output":"2"}}]}},{"index":1,"content":{"parts":[{"text":"x","thought":true}]},"finishReason":"STOP"}]}`,
 			metered{Produced: true, Finished: true, Texts: []string{"f", `{"a":1}`, "1+1", "x"}}},
+		{"searches", okJSON, `{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"STOP","groundingMetadata":{"webSearchQueries":["x","y"],"groundingChunks":[{}]}}],"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":2}}`,
+			whole(Usage{Input: 5, Output: 2, Searches: 2}, "a")},
+		{"searches, told again", okSSE, frames(`{"candidates":[{"content":{"parts":[{"text":"a"}]},"groundingMetadata":{"webSearchQueries":["x"]}}],"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":1}}`,
+			`{"candidates":[{"finishReason":"STOP","groundingMetadata":{"webSearchQueries":["x","y"]}}],"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":2}}`),
+			whole(Usage{Input: 5, Output: 2, Searches: 2}, "a")},
 		{"Code Assist", okSSE, frames(`{"response":` + geminiChunk("a", "STOP", 5, 9, 0, 14) + `,"traceId":"1"}`), whole(used(5, 0, 9), "a")},
 
 		{"error", ResponseHead{Status: 429}, `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED"}}`, metered{Failed: true, Finished: true}},

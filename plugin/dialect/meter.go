@@ -45,6 +45,7 @@ const (
 	messageRole        // where a message begins
 	finishRole         // a string or true here says that the answer came to its own end
 	producedRole       // output that is no text, such as a picture
+	searchRole         // a search that the provider's own tool made, if it is a string
 	pictureRole        // one of the pictures that were made, if it is an object
 	repeatRole         // text that repeats what was streamed before, if anything was
 )
@@ -389,6 +390,10 @@ func (m *answerMeter) begin(n uint8, k kinds) string {
 		}
 	case repeatRole:
 		m.twice = m.produced
+	case searchRole:
+		if k == kindString {
+			m.pending.searches++
+		}
 	case producedRole:
 		if k != kindNull {
 			m.produced, m.stale = true, true
