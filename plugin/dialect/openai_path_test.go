@@ -70,7 +70,7 @@ func TestFreeCalls(t *testing.T) {
 		{"GET", "/v1/models", true}, {"GET", "/v1/models/gpt-5", true}, {"get", "/openai/v1/models?x=y", true},
 		{"GET", "/v1/responses/resp_1", true}, {"GET", "/v1/responses/resp_1/input_items", true}, {"DELETE", "/v1/responses/resp_1", true},
 		{"POST", "/v1/responses/resp_1/cancel", true}, {"GET", "/v1/chat/completions", true}, {"GET", "/v1/chat/completions/c1/messages", true},
-		{"POST", "/v1/moderations", true}, {"HEAD", "/v1/models", true}, {"OPTIONS", "/v1/chat/completions", true},
+		{"POST", "/v1/moderations", true}, {"POST", "/v1/chat/completions/c1", true}, {"POST", "/v1/chat/completions", false}, {"HEAD", "/v1/models", true}, {"OPTIONS", "/v1/chat/completions", true},
 		{"GET", "/v1/responses", false}, {"POST", "/v1/responses", false}, {"POST", "/v1/models", false}, {"POST", "/v1/cancel", false},
 		{"POST", "/v1/responses/cancel", false}, {"GET", "/v1/realtime", false}, {"GET", "/v1/completions", false}, {"POST", "/v1/batches", false},
 		{"GET", "/v1/batches", false}, {"PUT", "/v1/models/m", false}, {"GET", "/", false}, {"", "", false},

@@ -127,7 +127,7 @@ func LLMPath(path string) bool {
 
 // Free says whether a call on the path of an LLM API costs nothing, by itself and in what it makes the
 // provider do, so that it may pass where unknown calls may not: lists of models, moderation, and answers
-// that the provider keeps, to be read, cancelled or deleted.
+// that the provider keeps, to be read, labelled, cancelled or deleted.
 func Free(method, path string) bool {
 	c := call{method: strings.ToUpper(method), path: path, seg: segments(path)}
 	n := len(c.seg)
@@ -141,7 +141,8 @@ func Free(method, path string) bool {
 			}
 		}
 	case "POST":
-		return c.ends("moderations") || n > 2 && c.seg[n-1].text == "cancel" && c.seg[n-3].text == "responses"
+		return c.ends("moderations") || n > 2 &&
+			(c.seg[n-1].text == "cancel" && c.seg[n-3].text == "responses" || c.seg[n-3].text == "chat" && c.seg[n-2].text == "completions")
 	}
 	return false
 }
