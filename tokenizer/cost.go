@@ -240,6 +240,12 @@ func (r *Rates) file(m *medium, detail, format *word) int64 {
 		m.mime = *format // bare base64, its media type or format beside it
 	}
 	switch {
+	case m.used && !m.ref && m.mime.begins("text/"):
+		n := m.size()
+		if m.broken || m.place == elsewhere || m.place == afterwards && m.passed > 2 {
+			n = over(n*4, 3) // the text itself: what was weighed as base64 are its bytes
+		}
+		return over(n, bytesOfToken)
 	case !m.used || m.reference() || m.place == bare && m.head == 0:
 		return int64(r.FileUnknown)
 	case c.kind == pdfKind || m.mime.begins("application/pdf"):
@@ -250,7 +256,7 @@ func (r *Rates) file(m *medium, detail, format *word) int64 {
 		return r.sound(m, format)
 	case m.mime.begins("video/") || videoFormat(&m.mime):
 		return r.video(m)
-	case m.mime.begins("text/") || c.text() || m.place == plain:
+	case c.text() || m.place == plain:
 		return over(m.size(), bytesOfToken)
 	}
 	return r.pages(m)

@@ -92,7 +92,7 @@ func (m *medium) done() bool {
 // pass counts. An escape counts as about one byte: \/ is the only one that base64 needs.
 func (m *medium) pass(json []byte) {
 	switch m.place {
-	case data, plain:
+	case data, plain, elsewhere, afterwards:
 		m.passed += int64(len(json) - bytes.Count(json, backslash[:]))
 	}
 }

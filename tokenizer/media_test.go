@@ -430,3 +430,30 @@ func FuzzPages(f *testing.F) {
 		}
 	})
 }
+
+// TestPlainTextAsAFile: Anthropic takes the text of a document itself where others take base64. It is
+// weighed by its bytes, whatever it looks like, and whichever comes first, the text or its type.
+func TestPlainTextAsAFile(t *testing.T) {
+	long := strings.Repeat("The meter reads every chunk as it passes. ", 2500) // about 105,000 bytes
+	for _, text := range []string{
+		long, "Subject: x\n" + long, "data: x, y " + long, "a = b; " + long, "http://x/y " + long, "x=" + long,
+		base64.StdEncoding.EncodeToString([]byte(long)),
+	} {
+		for _, first := range []bool{true, false} {
+			p := NewPrompt(named(t, "approx-claude").NewCounter(), claude4)
+			if first {
+				p.Text(AudioFormat, []byte("text/plain"), true)
+			}
+			for at := 0; at < len(text); at += 1000 {
+				p.Text(FileData, []byte(text[at:min(at+1000, len(text))]), at+1000 >= len(text))
+			}
+			if !first {
+				p.Text(AudioFormat, []byte("text/plain"), true)
+			}
+			p.End(File)
+			if n := p.Bare(); n < len(long)/4 || n > len(long)/2 {
+				t.Errorf("%.20q, type first %v: %d tokens of %d bytes", text, first, n, len(long))
+			}
+		}
+	}
+}

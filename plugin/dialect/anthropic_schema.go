@@ -15,6 +15,7 @@ const (
 	clData
 	clURL
 	clFile
+	clMediaType
 	clMax
 	clStream
 	clThinking
@@ -54,11 +55,12 @@ var claudeSchema = beyondChat([]node{
 	clSealed:  {text: true},
 	// Of an image or a document; of a result of a search, its name.
 	clSource: {text: true, fields: []field{
-		{"data", clData}, {"url", clURL}, {"file_id", clFile}, {"content", clContent},
+		{"media_type", clMediaType}, {"data", clData}, {"url", clURL}, {"file_id", clFile}, {"content", clContent},
 	}},
-	clData: {text: true},
-	clURL:  {text: true},
-	clFile: {text: true},
+	clData:      {text: true},
+	clURL:       {text: true},
+	clFile:      {text: true},
+	clMediaType: {text: true},
 
 	clMax:      {kinds: kindNumber, want: "a whole number of at least 0"},
 	clStream:   {kinds: kindBool, want: "true or false"},
@@ -77,7 +79,7 @@ var claudeSchema = beyondChat([]node{
 }[:clNodes], chatSchema[:])
 
 var claudeTexts = beyondChat([]Part{
-	clSealed: sealedText, clData: FileData, clURL: MediaURL, clFile: FileRef, clTool: Schema, clNodes: 0,
+	clSealed: sealedText, clData: FileData, clURL: MediaURL, clFile: FileRef, clMediaType: AudioFormat, clTool: Schema, clNodes: 0,
 }[:clNodes], chatTexts[:])
 
 var claudeItems = beyondChat([]Item{

@@ -94,10 +94,10 @@ const claudeBody = `{"model":"claude-sonnet-4-5","max_tokens":4096,"stream":true
 
 var claudeHeard = []string{"Be kind.", "user", "hi", "/message",
 	"assistant", "hm", "ok", "look", `{"at":["a",1]}`, "/message",
-	"user", "seen", "file: iVBORw0KGgo=", "/image", "image: https://x/y.pdf", "Y", "about y", "/file",
-	"plain", "image: https://x/z.png", "/image", "file: words", "/file", "file ref: file_1", "/file",
+	"user", "seen", "format: image/png", "file: iVBORw0KGgo=", "/image", "image: https://x/y.pdf", "Y", "about y", "/file",
+	"plain", "image: https://x/z.png", "/image", "format: text/plain", "file: words", "/file", "file ref: file_1", "/file",
 	"inner", "file ref: file_2", "/image", "https://s", "S", "found", "W", "https://w",
-	"https://f", "file: JVBERi0=", "/file", "out", "err", "/message",
+	"https://f", "format: application/pdf", "file: JVBERi0=", "/file", "out", "err", "/message",
 	"tool: look", "tool description: looks", "property: at", "type: string", "description: where", "/property", "/properties", "/tool",
 	"tool: web_search", "schema: max_uses", "schema: 3", "/tool",
 	`schema: {"type":"object"}`, "/response format"}
@@ -229,6 +229,7 @@ func (r *reference) claudeBlock(v json.RawMessage) {
 			r.text(part, m)
 		}
 	}
+	r.text(AudioFormat, at(source, "media_type"))
 	r.claudeContent(at(source, "content"))
 	var kind string
 	if json.Unmarshal(at(v, "type"), &kind); kind == "image" {

@@ -116,7 +116,7 @@ func TestInvokeFacts(t *testing.T) {
 	}{
 		{"Anthropic", invokePath, `{"anthropic_version":"bedrock-2023-05-31","max_tokens":512,"system":"s","messages":[{"role":"user","content":[{"type":"text","text":"hi"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="}}]}],"tools":[{"name":"f","description":"d","input_schema":{"type":"object"}}]}`,
 			Facts{MaxOutput: 512, HasMaxOutput: true},
-			[]string{"s", "user", "hi", "file: iVBORw0KGgo=", "/image", "/message", "tool: f", "tool description: d", "/tool"}},
+			[]string{"s", "user", "hi", "format: image/png", "file: iVBORw0KGgo=", "/image", "/message", "tool: f", "tool description: d", "/tool"}},
 		{"Nova", model("amazon.nova-lite-v1:0"), `{"schemaVersion":"messages-v1","system":[{"text":"s"}],"messages":[{"role":"user","content":[{"text":"hi"},{"image":{"format":"png","source":{"bytes":"iVBORw0KGgo="}}}]}],"inferenceConfig":{"max_new_tokens":50}}`,
 			Facts{MaxOutput: 50, HasMaxOutput: true}, []string{"s", "user", "hi", "image: iVBORw0KGgo=", "/image", "/message"}},
 		{"Llama", model("meta.llama3-8b-instruct-v1:0"), `{"prompt":"hi","max_gen_len":50,"images":["iVBORw0KGgo="]}`,

@@ -325,3 +325,32 @@ func TestPartsHaveTheSameNames(t *testing.T) {
 		t.Errorf("a query is part %d, a document item %d", tokenizerParts[parts], tokenizerItems[items])
 	}
 }
+
+// C77: a picture inside of a tool's result costs what a picture does, not what its base64 would as text,
+// and neither nothing; a document that is plain text costs what its text does.
+func TestPicturesAndTextsWithinAToolsResult(t *testing.T) {
+	claude, _ := dialect.Recognise("POST", "/v1/messages")
+	c := compiled(t, "models", `{"claude-sonnet-4-5": {"max_output": 1000}}`)
+	count := func(block string) bucket.Tokens {
+		body := `{"model": "claude-sonnet-4-5", "max_tokens": 5, "messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": [` + block + `]}]}]}`
+		p, refusal := Build(c, claude, Caller{}, []byte(body), now)
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		return p.Input
+	}
+	for _, x := range []struct {
+		block       string
+		least, most bucket.Tokens
+	}{
+		{`{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "` + strings.Repeat("iVBORw0K", 190_000) + `"}}`, 1000, 5000},
+		{`{"source": {"url": "https://x/y.png", "type": "url"}, "type": "image"}`, 1000, 5000},
+		{`{"type": "document", "source": {"type": "url", "url": "https://x/y.pdf"}}`, 10_000, 50_000},
+		{`{"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "Subject: ` + strings.Repeat("a word or two. ", 10_000) + `"}}`, 30_000, 70_000},
+		{`{"type": "text", "text": "hi"}`, 5, 50},
+	} {
+		if n := count(x.block); n < x.least || n > x.most {
+			t.Errorf("%.120s: %d tokens, want %d to %d", x.block, n, x.least, x.most)
+		}
+	}
+}
