@@ -9,7 +9,10 @@ import (
 	"github.com/emmer-proxy/emmer/plugin/internal/wasmbuild"
 )
 
-const coreResponse = "plugin/core/response.go"
+const (
+	coreReserve  = "plugin/core/reserve.go"
+	coreResponse = "plugin/core/response.go"
+)
 
 // faulty is the filter with faults built in: where a callback trips over the key that it has for a
 // name, once for each exchange. The key "twice" also trips what catches the first fault.
@@ -29,9 +32,9 @@ func (s *Stream) Trip(where string) {
 		in(coreStream, "	settled bool\n", "	settled bool\n	tripped bool\n"),
 		in(coreStream, "	s.caller = who\n", "	s.caller = who\n	s.Trip(\"headers\")\n"),
 		in(coreStream, "	if len(body) == 0 {\n", "	s.Trip(\"body\")\n	s.Trip(\"twice\")\n	if len(body) == 0 {\n"),
-		in(coreStream, "	s.ask(false, c.Store.Timeout, fx)\n", "	s.ask(false, c.Store.Timeout, fx)\n	s.Trip(\"asked\")\n"),
-		in(coreStream, "	if !s.asking {\n", "	s.Trip(\"reply\")\n	if !s.asking {\n"),
-		in(coreStream, "		s.grant(false, fx)\n	case bucket.Settled:", "		s.Trip(\"granted\")\n		s.grant(false, fx)\n	case bucket.Settled:"),
+		in(coreReserve, "		s.ask(i, c.Store.Timeout, fx)\n	}\n	return", "		s.ask(i, c.Store.Timeout, fx)\n		s.Trip(\"asked\")\n	}\n	return"),
+		in(coreReserve, "	p := &s.parts[e.Tag]\n", "	s.Trip(\"reply\")\n	p := &s.parts[e.Tag]\n"),
+		in(coreReserve, "		s.grant(inCallback, fx)\n", "		s.Trip(\"granted\")\n		s.grant(inCallback, fx)\n"),
 		in(coreStream, "	fx.count(\"emmer.granted\")\n", "	fx.count(\"emmer.granted\")\n	s.Trip(\"grant\")\n"),
 		in(coreStream, "func (s *Stream) onGateHeaders(fx *effects) {\n", "func (s *Stream) onGateHeaders(fx *effects) {\n	s.Trip(\"gate\")\n"),
 		in(coreStream, "	fx.count(\"emmer.recovered\")\n", "	fx.count(\"emmer.recovered\")\n	if len(s.caller.Values) > 0 && s.caller.Values[0] == \"twice\" {\n		panic(\"twice\")\n	}\n"),

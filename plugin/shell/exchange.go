@@ -324,12 +324,12 @@ func (x *exchange) later(do func()) {
 		if x.gone {
 			return
 		}
-		x.enter(false)
-		var ignored types.Action
-		defer x.guard("later", &ignored)
 		if err := proxywasm.SetEffectiveContext(x.id); err != nil {
 			return // the exchange ended meanwhile
 		}
+		x.enter(false)
+		var ignored types.Action
+		defer x.guard("later", &ignored)
 		do()
 	})
 }
