@@ -37,7 +37,7 @@ var clBlockFields = []field{
 	{"encrypted_content", clSealed}, {"encrypted_stdout", clSealed}, {"data", clSealed},
 }
 
-var claudeSchema = beyondChat([]node{
+var claudeSchema = onChat([]node{
 	chatRoot: {kinds: kindObject, want: "a JSON object", fields: []field{
 		{"model", clModel}, {"messages", clMessages}, {"system", clContent},
 		{"max_tokens", clMax}, {"stream", clStream}, {"thinking", clThinking},
@@ -78,19 +78,13 @@ var claudeSchema = beyondChat([]node{
 	clNodes:  {},
 }[:clNodes], chatSchema[:])
 
-var claudeTexts = beyondChat([]Part{
+var claudeTexts = onChat([]Part{
 	clSealed: sealedText, clData: FileData, clURL: MediaURL, clFile: FileRef, clMediaType: AudioFormat, clTool: Schema, clNodes: 0,
 }[:clNodes], chatTexts[:])
 
-var claudeItems = beyondChat([]Item{
+var claudeItems = onChat([]Item{
 	clMessage: Message, clTool: Tool, clFormat: ResponseFormat, clNodes: 0,
 }[:clNodes], chatItems[:])
-
-// beyondChat completes what an API has by place with what chat has, except at the root.
-func beyondChat[T any](own, chat []T) []T {
-	copy(own[chatRoot+1:chatNodes], chat[chatRoot+1:])
-	return own
-}
 
 // A block with something in its source is a document, unless it says that it is an image.
 var claudeMedia = media{

@@ -62,7 +62,7 @@ var coParts = append([]field{{"document", coDocument}}, chatParts...)
 
 var cohereRequest = request{schema: cohereSchema, texts: cohereTexts, items: cohereItems, set: setChat}
 
-var cohereSchema = beyondChat([]node{
+var cohereSchema = onChat([]node{
 	chatRoot: {kinds: kindObject, want: "a JSON object", fields: []field{
 		{"model", chatModel}, {"messages", coMessages}, {"stream", chatStream}, {"max_tokens", chatCap},
 		{"thinking", coThinking}, {"tools", chatTools}, {"response_format", chatFormat}, {"documents", coDocument},
@@ -84,6 +84,6 @@ var cohereSchema = beyondChat([]node{
 	coNodes: {},
 }[:coNodes], chatSchema[:])
 
-var cohereTexts = beyondChat([]Part{coNodes: 0}[:coNodes], chatTexts[:])
+var cohereTexts = onChat([]Part{coNodes: 0}[:coNodes], chatTexts[:])
 
-var cohereItems = beyondChat([]Item{coMessage: Message, coTurn: Message, coNodes: 0}[:coNodes], chatItems[:])
+var cohereItems = onChat([]Item{coMessage: Message, coTurn: Message, coNodes: 0}[:coNodes], chatItems[:])

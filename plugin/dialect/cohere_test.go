@@ -217,12 +217,165 @@ func TestCohereRefusals(t *testing.T) {
 	}
 }
 
+// cohereReferenceScan is the dumb model of what is heard of a request to d, and of how many texts and
+// documents it has.
+func cohereReferenceScan(d Dialect, body []byte) (f Facts, heard []string) {
+	r := &reference{}
+	json.Unmarshal(at(body, "model"), &f.Model)
+	switch d.(type) {
+	case cohereChat:
+		r.cohereChat(body)
+	case cohereEmbed:
+		if v := at(body, "texts"); kindOf(v) == '[' {
+			for _, e := range elements(v) {
+				f.Inputs++
+				r.text(Text, e)
+			}
+		}
+		if v := at(body, "images"); kindOf(v) == '[' {
+			for _, e := range elements(v) {
+				f.Inputs++
+				r.media(Image, e, MediaURL, nil)
+			}
+		}
+		f.Inputs += r.cohereInputs(at(body, "inputs"))
+	case rerank:
+		r.query(at(body, "query"))
+		for _, key := range []string{"documents", "texts"} {
+			for _, e := range elements(at(body, key)) {
+				f.Documents++
+				if !r.text(Text, e) && kindOf(e) == '{' {
+					for _, m := range members(e) {
+						if m.key == "image" || m.key == "image_url" {
+							r.media(Image, m.value, MediaURL, map[string]Part{"url": MediaURL})
+							continue
+						}
+						r.heard = append(r.heard, partNames[Schema]+": "+m.key)
+						r.either(Text, m.value, false)
+					}
+				}
+				r.end(Document)
+			}
+		}
+	}
+	slices.Sort(r.heard)
+	return f, r.heard
+}
+
+func (r *reference) query(v json.RawMessage) {
+	if !r.text(Query, v) && kindOf(v) == '{' {
+		r.query(at(v, "text"))
+		r.media(Image, at(v, "image"), MediaURL, map[string]Part{"url": MediaURL})
+	}
+}
+
+func (r *reference) cohereInputs(v json.RawMessage) (n int64) {
+	if r.text(Text, v) {
+		return 1
+	}
+	if kindOf(v) != '[' {
+		return 0
+	}
+	for _, e := range elements(v) {
+		n++
+		r.cohereParts(e)
+		r.cohereParts(at(e, "content"))
+	}
+	return n
+}
+
+func (r *reference) cohereParts(v json.RawMessage) {
+	switch kindOf(v) {
+	case '[':
+		for _, e := range elements(v) {
+			r.cohereParts(e)
+		}
+	case '{':
+		r.text(Text, at(v, "text"))
+		for _, key := range []string{"image_url", "image"} {
+			r.media(Image, at(v, key), MediaURL, map[string]Part{"url": MediaURL})
+		}
+	default:
+		r.text(Text, v)
+	}
+}
+
+func (r *reference) cohereContent(v json.RawMessage) {
+	switch kindOf(v) {
+	case '[':
+		for _, e := range elements(v) {
+			r.cohereContent(e)
+		}
+	case '{':
+		r.part(v)
+		r.raw(Text, at(v, "document"))
+	default:
+		r.text(Text, v)
+	}
+}
+
+func (r *reference) cohereTurn(v json.RawMessage) {
+	if !r.text(Text, v) && kindOf(v) == '{' {
+		for _, key := range []string{"role", "message"} {
+			r.either(Text, at(v, key), false)
+		}
+		for _, key := range []string{"tool_calls", "tool_results"} {
+			if m := at(v, key); kindOf(m) != 'n' {
+				r.raw(Text, m)
+			}
+		}
+	}
+	r.end(Message)
+}
+
+func (r *reference) cohereChat(body []byte) {
+	for _, v := range elements(at(body, "messages")) {
+		if !r.text(Text, v) && kindOf(v) == '{' {
+			r.either(Text, at(v, "role"), false)
+			r.either(Text, at(v, "tool_plan"), false)
+			r.cohereContent(at(v, "content"))
+			if calls := at(v, "tool_calls"); kindOf(calls) == '[' {
+				for _, c := range elements(calls) {
+					for _, of := range []string{"function", "custom"} {
+						for _, key := range []string{"name", "arguments", "input"} {
+							r.either(Text, at(at(c, of), key), true)
+						}
+					}
+				}
+			}
+		}
+		r.end(Message)
+	}
+	if v := at(body, "message"); v != nil {
+		r.cohereTurn(v)
+	}
+	if v := at(body, "chat_history"); kindOf(v) == '[' {
+		for _, e := range elements(v) {
+			r.cohereTurn(e)
+		}
+	}
+	r.either(Text, at(body, "preamble"), false)
+	if v := at(body, "tool_results"); kindOf(v) != 'n' {
+		r.raw(Text, v)
+	}
+	r.raw(Text, at(body, "documents"))
+	if v := at(body, "tools"); kindOf(v) == '[' {
+		for _, e := range elements(v) {
+			r.tool(e, true)
+			r.end(Tool)
+		}
+	}
+	r.format(at(body, "response_format"))
+}
+
 var cohereDialects = []Dialect{cohereChat{}, cohereEmbed{}, cohereEmbed{tei: true}, rerank{}, rerank{tei: true}}
 
 func FuzzCohereScanner(f *testing.F) {
 	for i, s := range []string{cohereBody, cohereOldBody, `{"inputs":[["a"],{"content":[{"text":"b"}]}],"texts":["c"],"images":[1]}`,
-		`{"query":"q","documents":["a",{"t":1,"image":{"url":"u"}},null],"texts":[]}`, `{"query":{"text":{"text":"q"}}}`} {
-		f.Add([]byte(s), uint16(3), uint8(i))
+		`{"query":"q","documents":["a",{"t":1,"image":{"url":"u"}},null],"texts":[]}`, `{"query":{"text":{"text":"q"}}}`, shuffled(cohereBody, 5), shuffled(cohereOldBody, 5)} {
+		for which := range cohereDialects {
+			f.Add([]byte(s), uint16(3*i), uint8(which))
+		}
 	}
 	f.Fuzz(func(t *testing.T, body []byte, cut uint16, which uint8) {
 		d := cohereDialects[int(which)%len(cohereDialects)]
@@ -232,8 +385,18 @@ func FuzzCohereScanner(f *testing.F) {
 		if !reflect.DeepEqual(whole, split) {
 			t.Fatalf("cut at %d:\n%+v\n%+v", n, whole, split)
 		}
-		if whole.Fault == nil && !json.Valid(body) {
+		if whole.Fault != nil {
+			return
+		}
+		if !json.Valid(body) {
 			t.Fatal("taken, but it is no JSON")
+		}
+		facts, all := cohereReferenceScan(d, body)
+		if f := whole.Facts; f.Model != facts.Model || f.Inputs != facts.Inputs || f.Documents != facts.Documents {
+			t.Fatalf("facts\n got %+v\nwant %+v", f, facts)
+		}
+		if heard := slices.Sorted(slices.Values(whole.Texts)); !slices.Equal(heard, all) {
+			t.Fatalf("%s\nheard\n got %q\nwant %q", body, heard, all)
 		}
 		if f := whole.Facts; f.Chunks < f.Documents || f.Chunks > f.Documents+int64(len(body)) {
 			t.Fatalf("%+v", f)
