@@ -89,7 +89,7 @@ var (
 		{"inputText", brText}, {"inputImage", brPicture}, {"textGenerationConfig", brTitan}, // Titan
 		{"texts", brTexts}, {"inputs", brInputs}, {"message", clText}, {"preamble", clText}, // Cohere
 		{"chat_history", brMessages}, {"documents", brDocuments}, {"query", clText}, {"num_generations", brN},
-		{"max_tokens_to_sample", clMax},
+		{"max_tokens_to_sample", clMax}, {"maxTokens", clMax},
 		{"textToImageParams", brDraw}, {"imageGenerationConfig", brDrawConfig}, // Nova Canvas, Titan Image
 	}
 )

@@ -125,6 +125,7 @@ func TestInvokeFacts(t *testing.T) {
 			Facts{MaxOutput: 50, HasMaxOutput: true}, []string{"<s>[INST] hi [/INST]"}},
 		{"OpenAI", model("openai.gpt-oss-20b-1:0"), `{"messages":[{"role":"user","content":[{"type":"text","text":"hi"},{"type":"image_url","image_url":{"url":"http://x/y.png"}}]},{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{}"}}]}],"max_completion_tokens":50,"n":2}`,
 			Facts{MaxOutput: 50, HasMaxOutput: true, N: 2}, []string{"user", "hi", "image: http://x/y.png", "/image", "/message", "assistant", "f", "{}", "/message"}},
+		{"AI21", model("ai21.j2-ultra-v1"), `{"prompt":"hi","maxTokens":50}`, Facts{MaxOutput: 50, HasMaxOutput: true}, []string{"hi"}},
 		{"Titan", model("amazon.titan-text-express-v1"), `{"inputText":"hi","textGenerationConfig":{"maxTokenCount":50}}`,
 			Facts{MaxOutput: 50, HasMaxOutput: true}, []string{"hi"}},
 		{"Titan's embeddings", model("amazon.titan-embed-text-v2:0"), `{"inputText":"hi","dimensions":256}`,

@@ -85,11 +85,21 @@ func (c *call) verb() (of segment, verb string) {
 		return segment{}, ""
 	}
 	s := c.seg[len(c.seg)-1]
-	i := strings.LastIndexByte(s.text, ':')
-	if i < 0 {
+	text, verb, ok := cutVerb(s.text)
+	if !ok {
 		return s, ""
 	}
-	return segment{s.text[:i], Span{s.at.Start, int64(s.from[i])}, s.from[:i]}, s.text[i+1:]
+	i := len(text)
+	return segment{text, Span{s.at.Start, int64(s.from[i])}, s.from[:i]}, verb
+}
+
+// cutVerb parts a segment at its last colon.
+func cutVerb(s string) (of, verb string, ok bool) {
+	i := strings.LastIndexByte(s, ':')
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+1:], true
 }
 
 // named gives a segment in the letters in which it was sent, decoded once as servers do.
@@ -109,7 +119,7 @@ func LLMPath(path string) bool {
 			"openai", "anthropic", "deployments", "engines", "completions", "messages", "responses",
 			"embeddings", "rerank",
 			"completion", "infill", "generate", "generate_stream", "invocations", // llama.cpp, TGI, vLLM, Ollama
-			"invoke", "invoke-with-response-stream", "invoke-with-bidirectional-stream", "async-invoke",
+			"invoke", "invoke-with-response-stream", "invoke-with-bidirectional-stream", "async-invoke", "model-invocation-job",
 			"converse", "converse-stream", "count-tokens": // Bedrock
 			return true
 		case "chat", "embed":
@@ -117,7 +127,7 @@ func LLMPath(path string) bool {
 				return true
 			}
 		}
-		if i := strings.LastIndexByte(s.text, ':'); i >= 0 && slices.Contains(geminiVerbs[:], s.text[i+1:]) {
+		if _, verb, ok := cutVerb(s.text); ok && slices.Contains(geminiVerbs[:], verb) {
 			return true
 		}
 		before = s.text

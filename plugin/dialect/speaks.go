@@ -1,6 +1,9 @@
 package dialect
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Speaks gives the dialect to refuse a call in that no dialect knows: that of the API that its path
 // seems to be of, so that the caller's SDK reads the reason; OpenAI's where nothing tells.
@@ -14,6 +17,11 @@ func Speaks(path string) Dialect {
 			return cohereChat{}
 		case strings.HasPrefix(s.text, "v1beta"), s.text == "google" && before == "publishers":
 			return geminiGenerate{}
+		case before == "model", s.text == "async-invoke", s.text == "model-invocation-job":
+			return bedrockConverse{}
+		}
+		if _, verb, ok := cutVerb(s.text); ok && slices.Contains(geminiVerbs[:], verb) {
+			return geminiGenerate{}
 		}
 		before = s.text
 	}
@@ -24,7 +32,9 @@ func Speaks(path string) Dialect {
 // comes back on it can meter.
 func Batch(path string) bool {
 	for _, s := range segments(path) {
-		if s.text == "batches" || strings.HasSuffix(s.text, ":batchgeneratecontent") {
+		switch _, verb, _ := cutVerb(s.text); {
+		case s.text == "batches", s.text == "model-invocation-job", s.text == "async-invoke",
+			verb == "batchgeneratecontent", verb == "asyncbatchembedcontent":
 			return true
 		}
 	}
