@@ -156,3 +156,31 @@ func TestEmbeddingUsage(t *testing.T) {
 		})
 	}
 }
+
+func BenchmarkEmbeddingScanner(b *testing.B) {
+	for name, body := range map[string]string{
+		"ids":   `{"model":"e","input":[[` + strings.Repeat("15339,", 20000) + `1]]}`,
+		"texts": `{"model":"e","input":[` + strings.Repeat(`"The meter reads every chunk as it passes.",`, 2500) + `""]}`,
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				s := embeddings.NewScanner(RequestHead{}, 256, nil)
+				if fault := s.Write([]byte(body)); fault != nil {
+					b.Fatal(fault)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkEmbeddingMeter(b *testing.B) {
+	body := []byte(`{"data":[{"embedding":[` + strings.Repeat("-0.0123456789,", 1536) + `0.1]}],"usage":{"prompt_tokens":8,"total_tokens":8}}`)
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		m := embeddings.NewMeter(okJSON, nil)
+		m.Write(body)
+	}
+}

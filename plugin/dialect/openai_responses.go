@@ -52,6 +52,12 @@ const (
 	respAnsDelta
 	respAnsResponse
 	respAnsUsage
+	respAnsTools
+	respAnsSearch
+	respAnsSearches
+	respAnsDrawing
+	respAnsDrawInput
+	respAnsDrawOutput
 	respAnsError
 	respAnsOutput
 	respAnsItem
@@ -60,20 +66,29 @@ const (
 	respAnsNodes
 )
 
-var respAnswer = answer{schema: respAnsSchema[:], roles: respAnsRoles[:], usage: readOpenAIUsage, event: respEvent}
+var respAnswer = answer{schema: respAnsSchema[:], roles: respAnsRoles[:], usage: readOpenAIUsage, event: respEvent,
+	figure: setToolUsage}
 
 var respAnsSchema = [respAnsNodes]node{
 	respAnsRoot: {kinds: kindObject, want: "a JSON object", fields: []field{
 		{"type", respAnsType}, {"output_index", respAnsIndex}, {"delta", respAnsDelta}, {"response", respAnsResponse},
-		{"usage", respAnsUsage}, {"error", respAnsError}, {"output", respAnsOutput},
+		{"usage", respAnsUsage}, {"tool_usage", respAnsTools}, {"error", respAnsError}, {"output", respAnsOutput},
 	}},
 	respAnsType:     {value: true},
 	respAnsIndex:    {},
 	respAnsDelta:    {text: true},
-	respAnsResponse: {fields: []field{{"usage", respAnsUsage}, {"error", respAnsError}}},
+	respAnsResponse: {fields: []field{{"usage", respAnsUsage}, {"tool_usage", respAnsTools}, {"error", respAnsError}}},
 	respAnsUsage:    {raw: kindAny},
-	respAnsError:    {},
-	respAnsOutput:   {elem: respAnsItem},
+	// What the provider's own tools did, which usage leaves out: searches by their number, pictures by
+	// the tokens of the model that drew them.
+	respAnsTools:      {fields: []field{{"web_search", respAnsSearch}, {"image_gen", respAnsDrawing}}},
+	respAnsSearch:     {fields: []field{{"num_requests", respAnsSearches}}},
+	respAnsSearches:   {},
+	respAnsDrawing:    {fields: []field{{"input_tokens", respAnsDrawInput}, {"output_tokens", respAnsDrawOutput}}},
+	respAnsDrawInput:  {},
+	respAnsDrawOutput: {},
+	respAnsError:      {},
+	respAnsOutput:     {elem: respAnsItem},
 	respAnsItem: {fields: []field{
 		{"content", respAnsContent}, {"summary", respAnsContent}, {"name", respAnsText}, {"arguments", respAnsText},
 		{"input", respAnsText}, {"code", respAnsText},
@@ -84,7 +99,19 @@ var respAnsSchema = [respAnsNodes]node{
 
 var respAnsRoles = [respAnsNodes]role{
 	respAnsType: typeRole, respAnsIndex: indexRole, respAnsDelta: textRole, respAnsUsage: usageRole, respAnsError: errorRole,
+	respAnsSearches: figureRole, respAnsDrawInput: figureRole, respAnsDrawOutput: figureRole,
 	respAnsItem: itemRole, respAnsContent: textRole, respAnsText: textRole,
+}
+
+func setToolUsage(u *usageRecord, n uint8, v int64) {
+	switch n {
+	case respAnsSearches:
+		u.searches = max(u.searches, v)
+	case respAnsDrawInput:
+		u.toolInput = max(u.toolInput, v)
+	case respAnsDrawOutput:
+		u.toolOutput = max(u.toolOutput, v)
+	}
 }
 
 func respEvent(name string) mark {

@@ -11,6 +11,7 @@ type usageRecord struct {
 	input, cached, write, hour, heard    int64
 	output, reasoning, spoken            int64
 	units, images, searches, audioMillis int64
+	toolInput, toolOutput                int64 // of another model that the provider's tools asked; not in input and output
 }
 
 // maxUsage bounds a figure that can be true: 2^40 tokens.
@@ -31,6 +32,7 @@ func (u *usageRecord) merge(v usageRecord) {
 		{&u.input, v.input}, {&u.cached, v.cached}, {&u.write, v.write}, {&u.hour, v.hour}, {&u.heard, v.heard},
 		{&u.output, v.output}, {&u.reasoning, v.reasoning}, {&u.spoken, v.spoken},
 		{&u.units, v.units}, {&u.images, v.images}, {&u.searches, v.searches}, {&u.audioMillis, v.audioMillis},
+		{&u.toolInput, v.toolInput}, {&u.toolOutput, v.toolOutput},
 	} {
 		*f.to = max(*f.to, f.v)
 	}
@@ -58,7 +60,7 @@ func (u *usageRecord) empty() bool {
 }
 
 func (u *usageRecord) figures() Usage {
-	in, out := bucket.Tokens(u.input), bucket.Tokens(u.output)
+	in, out := bucket.Tokens(u.input+u.toolInput), bucket.Tokens(u.output+u.toolOutput)
 	part := func(n int64, of bucket.Tokens) bucket.Tokens { return min(bucket.Tokens(n), of) }
 	return Usage{
 		Input: in, CachedInput: part(u.cached, in), CacheWrite: part(u.write, in), CacheHour: part(u.hour, in), AudioInput: part(u.heard, in),
