@@ -63,7 +63,7 @@ type Facts struct {
 	Sealed      bool  // the head and the body are signed: neither may be edited
 	Background  bool  // the answer comes by another call, and with it the usage
 
-	TokenIDs    int64         // tokens of the prompt that came as numbers, beside its texts
+	TokenIDs    int64         // tokens of the prompt beside its texts: those that came as numbers, or as sound, or sealed
 	Inputs      int64         // texts to embed or to complete
 	Documents   int64         // documents to rank
 	Chunks      int64         // pieces of them that count as one where searches are billed
