@@ -47,6 +47,7 @@ type draw struct {
 	limit   *bucket.Limit // until it is drawn
 	percent int
 	amount  bucket.Amount
+	share   *share        // that it was drawn from, which may be gone from the table by its end
 	at      bucket.Millis // where in the share
 }
 
@@ -110,13 +111,13 @@ func (t *shares) draw(d *drawn, now bucket.Millis) {
 			t.byID[f.id] = s
 		}
 		s.advance(f.limit, now)
-		f.at, f.limit = s.take(f.amount, now), nil
+		f.share, f.at, f.limit = s, s.take(f.amount, now), nil
 	}
 	t.away[d.shard] = 0
 }
 
-// settle puts what a call has used in the place of what it drew, once. What a fault kept from being
-// drawn is not given back.
+// settle puts what a call has used in the place of what it drew, once. A call that was refused after all, or
+// that a fault kept from drawing, gives nothing back; nor does one of an earlier outage to a new share.
 func (t *shares) settle(d *drawn, used []bucket.Item) {
 	if d.over || !d.taken {
 		return
@@ -125,7 +126,7 @@ func (t *shares) settle(d *drawn, used []bucket.Item) {
 	t.running = max(t.running-1, 0)
 	for i := range d.from {
 		f := &d.from[i]
-		if s := t.byID[f.id]; s != nil {
+		if s := t.byID[f.id]; s != nil && s == f.share {
 			s.settle(f.amount, used[f.item].Amount, f.at)
 		}
 	}
