@@ -116,3 +116,46 @@ func TestACallOfAnEarlierOutageGivesNothingBackToALaterOne(t *testing.T) {
 		t.Errorf("%d more passed in the second outage", n)
 	}
 }
+
+// TestAFaultCountsWhateverBecomesOfItsCall: a shard that gives no answer is not calm, though other limits
+// refuse the calls that see it, or though nobody but the outbox asks it.
+func TestAFaultCountsWhateverBecomesOfItsCall(t *testing.T) {
+	for _, seen := range []string{"by a call that is refused", "by a settlement"} {
+		w, now := sharing(t), bucket.Millis(1_000_000_000_000)
+		if n := passesInOutage(w, now); n != 3 {
+			t.Fatalf("%d of a share of 3 passed", n)
+		}
+		w.Step(Event{Kind: StoreBack, Now: now, Drawn: &drawn{shard: shardID(w.layout.Tag)}})
+		for end := now + 2*calm; now < end; now += 500 {
+			if seen == "by a settlement" {
+				w.Step(Event{Kind: Settle, Now: now, Job: job(w, "x")})
+			}
+			for _, c := range settles(callsOf(w.Step(Event{Kind: Tick, Now: now}))) {
+				w.Step(storeFails(now, c.Tag, callout.Unavailable))
+			}
+			if seen == "by a settlement" {
+				continue
+			}
+			x := &testExchange{w: w, s: w.NewStream(7)}
+			h := ofOrg("acme")
+			h.Now, h.Head.Headers[0][1] = now, "small"
+			x.step(h)
+			b := bodyEvent(chat)
+			b.Now = now
+			x.step(b)
+			if x.s.State() == Refused {
+				continue // from memory
+			}
+			x.step(storeFails(now, 0, callout.Unavailable))
+			denied := says(&x.s.parts[1], bucket.Denied, 1, 100, 0)
+			denied.Now, denied.Tag = now, 1
+			x.step(denied)
+			if x.s.State() != Refused || x.s.record.from != "" {
+				t.Fatalf("%v %+v", x.s.State(), x.s.record)
+			}
+		}
+		if n := passesInOutage(w, now); n != 0 {
+			t.Errorf("%d more passed after faults seen %s", n, seen)
+		}
+	}
+}

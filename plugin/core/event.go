@@ -52,7 +52,7 @@ const (
 	StoreFault                         // Cluster, Class, Text: what kept a call from being decided
 	StoreRefused                       // Refusal: what the store said to a call
 	Drawn                              // Drawn: what a call takes from this worker's shares while the store is away
-	ShareRefused                       // Drawn: of its shard, a call was refused by shares
+	StoreAway                          // Drawn: its shard gave no usable answer
 	StoreBack                          // Drawn: its shard gave an answer
 	RefusalOver                        // Job: what was granted, though the like was refused
 	RefusalAsked                       // Refusal: a call that it covers asks the store all the same

@@ -174,7 +174,7 @@ func (w *Worker) onLocal(e *Event) {
 	switch e.Kind {
 	case Drawn:
 		w.shares.draw(e.Drawn, e.Now)
-	case ShareRefused:
+	case StoreAway:
 		w.shares.fault(e.Drawn.shard)
 	case StoreBack:
 		w.shares.answered(e.Drawn.shard, e.Now)
@@ -214,7 +214,6 @@ func (s *Stream) passLocally(now bucket.Millis, fx *effects) bool {
 			v.closed = "emmer.local_unbooked"
 		}
 		if v.closed != "" {
-			fx.tell(Event{Kind: ShareRefused, Now: now, Drawn: &drawn{shard: shardID(p.layout.Tag)}})
 			fx.count(v.closed)
 			s.cancel(now, fx)
 			s.refuse(plan.StoreUnavailable(), fx)
@@ -227,7 +226,6 @@ func (s *Stream) passLocally(now bucket.Millis, fx *effects) bool {
 	}
 	s.record.from = "local"
 	if worst.by >= 0 {
-		fx.tell(Event{Kind: ShareRefused, Now: now, Drawn: &drawn{shard: all[0].shard}})
 		for i := range s.parts {
 			s.parts[i].drawn = nil
 		}

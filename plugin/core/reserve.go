@@ -217,6 +217,9 @@ func (s *Stream) tellKilled(p *part, fx *effects) {
 func (s *Stream) failed(p *part, r callout.Reply, fx *effects) {
 	fx.count("emmer.store_" + r.Class.String())
 	fx.tell(Event{Kind: StoreFault, Now: s.askedAt + s.waited, Cluster: s.cluster, Class: r.Class, Text: r.Error})
+	if s.w.shares.any() {
+		fx.tell(Event{Kind: StoreAway, Now: s.askedAt + s.waited, Drawn: &drawn{shard: shardID(p.layout.Tag)}})
+	}
 }
 
 // conclude decides once no answer is awaited. inCallback: as of grant.

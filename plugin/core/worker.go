@@ -130,7 +130,7 @@ func (w *Worker) Step(event Event) []Effect {
 		}
 	case LeaseTaken:
 		w.leases.put(e.Job, e.Now+e.Job.wait+w.config.Lease.For/2)
-	case Drawn, ShareRefused, StoreBack:
+	case Drawn, StoreAway, StoreBack:
 		w.onLocal(e)
 	case StoreRefused, RefusalAsked, RefusalOver:
 		w.onRefusal(e, &fx)
@@ -345,6 +345,7 @@ func (w *Worker) onSettled(c call, replies []callout.Reply, now bucket.Millis, f
 		}
 		// Whether it was booked is unknown; the id makes a repetition harmless.
 		fx.count("emmer.settle_retry")
+		w.shares.fault(shardID(j.layout.Tag))
 		w.complain(r.Class, faultText(r, err), j.Cluster, now, fx)
 		if !w.outbox.retry(j, now, w.config.Lease.For+w.config.Lease.Keep) {
 			// Policy: past the lease and its keep the store would refuse it (too old).
