@@ -58,3 +58,23 @@ func TestCallsThatAFaultLostAreMadeAgain(t *testing.T) {
 		t.Errorf("%d in flight, %d ready and %d waiting", w.outbox.flight, len(w.outbox.ready), len(w.outbox.waiting))
 	}
 }
+
+// TestAPlaceInTheQueueThatAFaultKeptIsGivenBack loses what the step asked for in which a call left the
+// queue: no place is kept for ever, nor the end of the plugin with it.
+func TestAPlaceInTheQueueThatAFaultKeptIsGivenBack(t *testing.T) {
+	for name, e := range map[string]Event{
+		"its turn came":   {Kind: Released, Now: 1800},
+		"a flag rose":     {Kind: Released, Now: 1800, Flag: KillFlag{Field: "key:k", Value: "0|ann|fire"}},
+		"the plugin ends": {Kind: Released, Now: 1800, End: true},
+		"it was answered": responseEvent(),
+		"its client left": {Kind: StreamDone, Now: 1800},
+	} {
+		w := newWorker(t, "flag", "closed")
+		s := waiting(t, w, 7, 700)
+		s.Step(e)
+		tellAll(w, s.Step(Event{Kind: Recovered, Now: 1801}))
+		if len(w.parked.places) != 0 || w.parked.bytes != 0 {
+			t.Errorf("%s: %d places are kept", name, len(w.parked.places))
+		}
+	}
+}

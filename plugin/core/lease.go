@@ -104,3 +104,10 @@ func (l *leases) move(one *lease, at bucket.Millis) {
 	one.at = at
 	l.link(one)
 }
+
+// shift makes all due so much later, or earlier.
+func (l *leases) shift(by bucket.Millis) {
+	for one := l.first; one != nil; one = one.next {
+		one.at += by
+	}
+}

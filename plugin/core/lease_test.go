@@ -70,3 +70,28 @@ func TestLeasesAgreeWithAPlainList(t *testing.T) {
 		}
 	}
 }
+
+// TestAClockThatIsSetBackEndsNoLease: leases are renewed, and settlements repeated, by the time that passes.
+func TestAClockThatIsSetBackEndsNoLease(t *testing.T) {
+	w := newWorker(t, "flag", "closed")
+	const start, back = bucket.Millis(10_000_000), bucket.Millis(3_600_000)
+	w.Step(Event{Kind: Tick, Now: start})
+	w.Step(Event{Kind: LeaseTaken, Now: start, Job: job(w, "long")})
+	w.Step(Event{Kind: Settle, Now: start, Job: job(w, "over")})
+	for _, c := range settles(callsOf(w.Step(Event{Kind: Flush, Now: start}))) {
+		w.Step(storeFails(start, c.Tag, 0))
+	}
+	renewed, settled := 0, 0
+	for now := start; now < start+w.config.Lease.For; now += 10 {
+		for _, c := range settles(callsOf(w.Step(Event{Kind: Tick, Now: now - back}))) {
+			if w.calls[c.Tag].lease != nil {
+				renewed++
+			} else {
+				settled++
+			}
+		}
+	}
+	if renewed != 1 && renewed != 2 || settled != 1 {
+		t.Errorf("renewed %d times in the time of a lease, and settled again %d times", renewed, settled)
+	}
+}

@@ -103,3 +103,12 @@ func (o *outbox) retry(j *Job, now, most bucket.Millis) bool {
 	o.waiting = append(o.waiting, j)
 	return true
 }
+
+// shift makes all due so much later, or earlier, and as much younger or older.
+func (o *outbox) shift(by bucket.Millis) {
+	for _, list := range [...][]*Job{o.ready, o.waiting} {
+		for _, j := range list {
+			j.since, j.at = j.since+by, j.at+by
+		}
+	}
+}

@@ -112,8 +112,8 @@ func (t *refusals) expire(now bucket.Millis) {
 func (r *refusal) over(now bucket.Millis) bool { return now >= r.gone || now < r.at }
 
 // covers says whether an item is refused by it, if it still holds.
-func (r *refusal) covers(it *bucket.Item, waits bool, now bucket.Millis) bool {
-	return !r.over(now) && (it.Queue <= r.queue || !waits) && plan.Capacity(&it.Limit) <= r.cap &&
+func (r *refusal) covers(it *bucket.Item, now bucket.Millis) bool {
+	return !r.over(now) && it.Queue <= r.queue && plan.Capacity(&it.Limit) <= r.cap &&
 		(it.Amount >= r.amount || r.smaller >= smallerMost && it.Amount > r.left(&it.Limit, now))
 }
 
@@ -169,9 +169,8 @@ func (r *refusal) later(it *bucket.Item) bucket.Millis {
 }
 
 // find says how the store would refuse the items of a call, as far as it is remembered. asks: the
-// memory of some counts is so old that this call is to ask the store for all. waits: there is room for a
-// call that waits for its turn.
-func (t *refusals) find(tag string, items []bucket.Item, waits bool, now bucket.Millis) (reply bucket.ReserveReply, ok bool, asks []refusalKey) {
+// memory of some counts is so old that this call is to ask the store for all.
+func (t *refusals) find(tag string, items []bucket.Item, now bucket.Millis) (reply bucket.ReserveReply, ok bool, asks []refusalKey) {
 	reply.By = -1
 	for i := range items {
 		it := &items[i]
@@ -181,7 +180,7 @@ func (t *refusals) find(tag string, items []bucket.Item, waits bool, now bucket.
 		count := plan.IDOf(tag, &it.Limit)
 		for _, never := range [...]bool{true, false} {
 			r := t.byKey[refusalKey{count, never}]
-			if r == nil || !r.covers(it, waits, now) {
+			if r == nil || !r.covers(it, now) {
 				continue
 			}
 			if now >= r.until {
@@ -206,14 +205,25 @@ func (r *refusal) answer(items []bucket.Item, i int, tag string, now bucket.Mill
 	if plan.WholeOf(tag, items) != r.whole {
 		reply.Remaining, reply.Max = nil, nil // of counts that are others' in part
 	}
+	it, most := &items[i], r.cap
+	if by := r.reply.By; by < len(r.reply.Max) {
+		most = r.reply.Max[by]
+	}
+	if own := plan.Capacity(&it.Limit); own < r.cap && most == r.cap {
+		// A claim sets less for this call than for the one that was refused, and no override sets the same
+		// for both. The figures are the other's.
+		most, reply.Remaining, reply.Max = own, nil, nil
+	}
 	if r.key.never {
 		return reply
 	}
-	if i < len(reply.Max) && items[i].Amount > reply.Max[i] {
+	if it.Amount > most {
 		reply.Outcome, reply.Retry = bucket.NeverFits, 0
 		return reply
 	}
-	reply.Retry = max(1, r.fits-now+r.later(&items[i]))
+	// The store's time is when the call would not have to wait for longer than it may. One that may wait
+	// less long is told the latest: where a lease ends before, it is a little sooner.
+	reply.Retry = max(1, r.fits-now+r.later(it)+r.queue-it.Queue)
 	return reply
 }
 
@@ -257,7 +267,7 @@ func (s *Stream) refuseRemembered(now bucket.Millis, fx *effects) bool {
 	var asks []refusalKey
 	for i := range s.plan.Parts {
 		p := &s.plan.Parts[i]
-		reply, ok, keys := w.denied.find(w.shard(p).Tag, p.Of(s.plan.Items), s.w.parked.room(s.size), now)
+		reply, ok, keys := w.denied.find(w.shard(p).Tag, p.Of(s.plan.Items), now)
 		if asks = append(asks, keys...); ok {
 			replies[i], refused = reply, true
 		}

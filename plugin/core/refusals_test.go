@@ -33,7 +33,7 @@ func ask(w *Worker, items []bucket.Item, now bucket.Millis) (bucket.ReserveReply
 	if !w.denied.any() {
 		return bucket.ReserveReply{}, false
 	}
-	got, ok, asks := w.denied.find(w.layout.Tag, items, true, now)
+	got, ok, asks := w.denied.find(w.layout.Tag, items, now)
 	if !ok {
 		for _, key := range asks {
 			w.Step(Event{Kind: RefusalAsked, Now: now, Refusal: &refusal{key: key}})
@@ -311,6 +311,28 @@ func TestWhatEndsTheMemoryOfARefusal(t *testing.T) {
 	for name, items := range map[string][]bucket.Item{"more": more, "patient": patient} {
 		if _, ok := ask(w, items, now+10); ok {
 			t.Errorf("%s: refused", name)
+		}
+	}
+	// Who may wait less long is refused until a turn comes that soon.
+	w = newWorker(t, "flag", "closed")
+	patient[0].Queue = 3000
+	learn(w, patient, deniedReply(now, 5000, 100), now)
+	for queue, want := range map[bucket.Millis]bucket.Millis{3000: 4990, 1000: 6990, 0: 7990} {
+		items := item(500)
+		items[0].Queue = queue
+		if got, ok := ask(w, items, now+10); !ok || got.Retry != want {
+			t.Errorf("who may wait for %d ms is told %d (%v), want %d", queue, got.Retry, ok, want)
+		}
+	}
+	// Whose claim sets less is told of no figures of who has more, nor of a time when nothing helps.
+	w = newWorker(t, "flag", "closed")
+	learn(w, item(500), deniedReply(now, 5000, 100), now)
+	for amount, want := range map[bucket.Amount]bucket.Outcome{500: bucket.Denied, 600: bucket.NeverFits} {
+		less := item(amount)
+		less[0].Limit.Burst = 550
+		got, ok := ask(w, less, now+10)
+		if ok && (got.Outcome != want || got.Remaining != nil || got.Max != nil) {
+			t.Errorf("%d of at most 550: %+v", amount, got)
 		}
 	}
 	// Shadows are not remembered, and not refused.

@@ -338,6 +338,7 @@ func (s *Stream) decide(body []byte, now bucket.Millis, fx *effects) {
 	if len(c.Targets) > 0 {
 		s.edits = append(s.edits, [2]string{"x-emmer-target", p.Target.Name})
 	}
+	s.unqueued = !s.w.parked.offer(p.Items, s.size)
 	if s.refuseRemembered(now, fx) {
 		return
 	}
@@ -346,7 +347,6 @@ func (s *Stream) decide(body []byte, now bucket.Millis, fx *effects) {
 		s.grant(true, fx)
 		return
 	}
-	s.unqueued = !s.w.parked.offer(p.Items, s.size)
 	if !s.reserve(now, fx) {
 		s.conclude(true, fx)
 		return
@@ -454,6 +454,10 @@ func (s *Stream) onRecovered(e *Event, fx *effects) {
 		// renewed for ever. Told twice it is booked once.
 		again := *j
 		fx.tell(Event{Kind: Settle, Now: e.Now, Job: &again})
+	}
+	if s.place != nil && s.state != Parked {
+		// The same of its place in the queue, which would be kept for ever. Left twice it is left once.
+		fx.tell(Event{Kind: LeftQueue, Now: e.Now, Place: s.place})
 	}
 	switch s.state {
 	case Fresh, Reading, Deciding, Parked:

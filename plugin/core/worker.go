@@ -28,6 +28,7 @@ type Worker struct {
 	next   uint64          // tag of the next call
 	drain  bool
 	now    bucket.Millis                  // of the present step
+	ticked bucket.Millis                  // when the last tick was
 	doubt  bucket.Millis                  // when to look for calls that a fault kept from being sent; 0 = no fault
 	said   [callout.Classes]bucket.Millis // when the log last heard of a store fault of a class
 	sent   bucket.Millis                  // when the outbox last sent something
@@ -146,6 +147,8 @@ func (w *Worker) Step(event Event) []Effect {
 	case Flush:
 		w.send(e.Now, &fx)
 	case Tick:
+		w.setBack(w.ticked - e.Now)
+		w.ticked = e.Now
 		w.denied.expire(e.Now)
 		w.shares.sweep(e.Now)
 		w.presumeLost(&fx)
@@ -173,6 +176,23 @@ func (w *Worker) Step(event Event) []Effect {
 		w.drained(&fx)
 	}
 	return fx
+}
+
+// setBack keeps what is due in so many ms due in as many, after somebody set the clock back by by: else
+// leases would end, and settlements grow old, until the clock is where it was.
+func (w *Worker) setBack(by bucket.Millis) {
+	if by <= 0 {
+		return
+	}
+	w.leases.shift(-by)
+	w.outbox.shift(-by)
+	if w.doubt != 0 {
+		w.doubt = max(1, w.doubt-by)
+	}
+	for tag, c := range w.calls {
+		c.at -= by
+		w.calls[tag] = c
+	}
 }
 
 func (w *Worker) drained(fx *effects) {
