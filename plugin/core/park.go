@@ -254,8 +254,8 @@ func (s *Stream) park(now bucket.Millis, open bool, fx *effects) {
 		}
 		s.place.wait = max(s.place.wait, p.wait())
 		// A lease counts from its own part's start: where another part makes the call wait for long, it
-		// is renewed meanwhile. The usual one is not: the call has begun by then.
-		if last.wait()-p.wait() > s.w.config.Lease.For/2 {
+		// is renewed by that. Else it is as the call begins: half a lease from then there is time for another try.
+		if last.wait()-p.wait() > s.w.config.Lease.For/8 {
 			j := s.job(p, p.Of(s.plan.Items))
 			j.wait, p.leased = p.wait(), true
 			fx.tell(Event{Kind: LeaseTaken, Now: now, Job: j})

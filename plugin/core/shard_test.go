@@ -299,3 +299,33 @@ func TestAShardThatHangsHoldsUpItsOwnSettlementsOnly(t *testing.T) {
 		}
 	}
 }
+
+// TestAPartThatStartedFirstIsRenewedInTime: a call waits for its turn in one shard for half of the lease that it
+// has in the other, or for less. The first renewal there leaves time for another try, whenever it began.
+func TestAPartThatStartedFirstIsRenewedInTime(t *testing.T) {
+	for _, share := range []bucket.Millis{2, 3, 5, 9} {
+		w := newSharded(t, "closed", "closed")
+		wait := w.config.Lease.For / share
+		s := deciding(t, w)
+		first, then := says(&s.parts[0], bucket.Granted, 0, 0, 100), parkedPart(&s.parts[1], int64(wait))
+		first.Tag, then.Tag = 0, 1
+		tellAll(w, s.Step(first))
+		tellAll(w, s.Step(then))
+		ends := 1002 + w.config.Lease.For
+		renewed := bucket.Millis(0)
+		for now := bucket.Millis(1010); now < ends+1000 && renewed == 0; now += 10 {
+			fx := w.Step(Event{Kind: Tick, Now: now})
+			for range released(fx) {
+				tellAll(w, s.Step(Event{Kind: Released, Now: now}))
+			}
+			for _, c := range settles(callsOf(fx)) {
+				if l := w.calls[c.Tag].lease; l != nil && l.layout == s.parts[0].layout {
+					renewed = now
+				}
+			}
+		}
+		if s.State() != Forwarded || renewed == 0 || renewed > ends-w.config.Lease.For/4 {
+			t.Errorf("after 1/%d of a lease: %v, renewed at %d, and the lease ends at %d", share, s.State(), renewed, ends)
+		}
+	}
+}
