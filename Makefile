@@ -33,9 +33,10 @@ clean: ## remove what was built (keeps the installed Envoy in .cache/)
 ## test
 
 .PHONY: tools
-tools: ## find or install what the tests need: Envoy (into .cache/) and Redis
+tools: ## find or install what the tests need: Envoy and Valkey (into .cache/), and Redis
 	@.ci/envoy.sh >/dev/null
 	@.ci/redis.sh >/dev/null
+	@.ci/valkey.sh >/dev/null
 
 .PHONY: test
 test: tools ## every test, on hostsim, real Envoy and real Redis
@@ -72,9 +73,12 @@ test-envoy: tools ## only the tests that run a real Envoy
 	EMMER_ENVOY="$$(.ci/envoy.sh 2>/dev/null)" EMMER_REDIS="$$(.ci/redis.sh 2>/dev/null)" go test $(TEST_FLAGS) -run 'Envoy' ./...
 
 .PHONY: test-redis
-test-redis: tools ## only the tests that run a real Redis, at length: 200,000 random steps, a minute of load
-	EMMER_STEPS=$${EMMER_STEPS:-200000} EMMER_SECONDS=$${EMMER_SECONDS:-60} \
-	EMMER_REDIS="$$(.ci/redis.sh 2>/dev/null)" go test $(TEST_FLAGS) -run 'Redis|RealLua|Broken' ./...
+test-redis: tools ## the limits on real Redis and Valkey at length (200,000 random steps, a minute of each load), the filter over them
+	EMMER_STEPS=$${EMMER_STEPS:-200000} EMMER_SECONDS=$${EMMER_SECONDS:-60} EMMER_REDIS="$$(.ci/redis.sh 2>/dev/null)" go test -count=1 -timeout 40m ./bucket/...
+	EMMER_ENVOY="$$(.ci/envoy.sh 2>/dev/null)" EMMER_REDIS="$$(.ci/redis.sh 2>/dev/null)" go test -count=1 $(TEST_FLAGS) -run '$(ON_REDIS)' ./plugin
+
+# Tests of the filter that ask many things of one real Redis or Cluster.
+ON_REDIS := Race|Shares|Shards|Queue|TwoHundred|NothingLost|Clocks|Store|Wait|^TestKill$$
 
 .PHONY: test-clients
 test-clients: tools wasm ## the official clients of OpenAI, Anthropic, Cohere, Google and LangChain (into .cache/) through a real Envoy

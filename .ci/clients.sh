@@ -17,13 +17,8 @@ if [ "$(cat "$to/installed" 2>/dev/null)" != "$wanted" ]; then
     DEBIAN_FRONTEND=noninteractive apt-get install -yq --no-install-recommends nodejs npm >&2
   fi
   say "installing into $to (about 300 MB, once)"
-  rm -rf "$to/venv" "$to/node"
-  if ! python3 -m venv "$to/venv" >/dev/null 2>&1 || ! "$to/venv/bin/python" -m pip --version >/dev/null 2>&1; then
-    rm -rf "$to/venv"
-    apt-get update -q >&2
-    DEBIAN_FRONTEND=noninteractive apt-get install -yq --no-install-recommends python3-venv >&2
-    /usr/bin/python3 -m venv "$to/venv"
-  fi
+  rm -rf "$to/node"
+  .ci/venv.sh "$to/venv"
   "$to/venv/bin/python" -m pip install --quiet --disable-pip-version-check -r "$from/python/requirements.txt" >&2
   mkdir -p "$to/node"
   cp "$from/node/package.json" "$to/node/"

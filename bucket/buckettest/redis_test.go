@@ -44,6 +44,7 @@ func TestOutOfMemoryTakesNothing(t *testing.T) {
 	f.stands(b, 70, 20)
 }
 
+// C91.
 func TestForgottenScriptsAreSentAgain(t *testing.T) {
 	client := StartServer(t).Client()
 	f := &fixture{T: t, s: NewRedis(t, client)}
@@ -60,7 +61,7 @@ func TestForgottenScriptsAreSentAgain(t *testing.T) {
 	}
 }
 
-// A refund must not bring back a limit that has gone, below zero and without a TTL.
+// C88: a refund must not bring back a limit that has gone, below zero and without a TTL.
 func TestRefundOfALimitThatHasGone(t *testing.T) {
 	client := StartServer(t).Client()
 	r := NewRedis(t, client)
@@ -95,7 +96,7 @@ func TestEmptyLimitsAreRemoved(t *testing.T) {
 	}
 }
 
-// The TTL of each kind of key is its need and some slack, not for ever.
+// C89: the TTL of each kind of key is its need and some slack, not for ever.
 func TestTTLs(t *testing.T) {
 	client := StartServer(t).Client()
 	r := NewRedis(t, client)

@@ -2,6 +2,7 @@ package buckettest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"net"
 	"os"
@@ -15,7 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Server is a real redis-server on loopback. The test's end stops it.
+// Server is a real Redis on loopback. The test's end stops it.
 type Server struct {
 	t    testing.TB
 	name string // of the program
@@ -27,8 +28,11 @@ type Server struct {
 	done chan struct{} // closed when the process has ended
 }
 
-// StartRedis starts the redis-server on the PATH and returns its host:port. Without one the test
-// fails: it is a requirement of this project's tests.
+// RedisServer is the program: EMMER_REDIS, or the redis-server on the PATH. Without one tests fail: it is a
+// requirement of this project's.
+func RedisServer() string { return cmp.Or(os.Getenv("EMMER_REDIS"), "redis-server") }
+
+// StartRedis starts a Redis and returns its host:port.
 func StartRedis(t testing.TB, args ...string) (addr string) {
 	return StartServer(t, args...).Addr()
 }
@@ -37,7 +41,7 @@ func StartRedis(t testing.TB, args ...string) (addr string) {
 // settings, as "--maxmemory", "10mb".
 func StartServer(t testing.TB, args ...string) *Server {
 	t.Helper()
-	return startProgram(t, "redis-server", args...)
+	return startProgram(t, RedisServer(), args...)
 }
 
 func startProgram(t testing.TB, name string, args ...string) *Server {
@@ -122,7 +126,7 @@ func (s *Server) Restart() {
 	s.t.Helper()
 	s.stop()
 	if why := s.start(); why != "" {
-		s.t.Fatalf("redis-server doesn't start again: %s", why)
+		s.t.Fatalf("%s doesn't start again: %s", s.name, why)
 	}
 }
 

@@ -2,7 +2,6 @@ package buckettest
 
 import (
 	"fmt"
-	"os/exec"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -22,17 +21,6 @@ func TestMiniredis(t *testing.T) {
 	})
 }
 
-// Valkey is no package of Debian 12; where it is installed, the suite runs on it too.
-func TestRedisValkey(t *testing.T) {
-	if _, err := exec.LookPath("valkey-server"); err != nil {
-		t.Log("valkey-server is not installed")
-		return
-	}
-	client := startProgram(t, "valkey-server").Client()
-	Run(t, func(t *testing.T) Store { return NewRedis(t, client) })
-	Run(t, func(t *testing.T) Store { return newDriven(t, NewRedis(t, client)) })
-}
-
 func TestRedis(t *testing.T) {
 	client := StartServer(t).Client()
 	Run(t, func(t *testing.T) Store {
@@ -42,8 +30,8 @@ func TestRedis(t *testing.T) {
 	})
 }
 
-// Each store has a hash tag of its own, so the cases are spread over the nodes. Here a key that was
-// left out of KEYS, or a second tag, would be an error.
+// Each store has a hash tag of its own, so the cases are spread over the nodes. C94: here a key that
+// was left out of KEYS, or a second tag, would be an error.
 func TestRedisCluster(t *testing.T) {
 	masters, _ := StartReplicated(t)
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{masters[0].Addr(), masters[1].Addr(), masters[2].Addr()}})

@@ -441,7 +441,7 @@ func startSentinel(t *testing.T, host, port string, secure *tls.Config, settings
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("redis-server", file, "--sentinel")
+	cmd := exec.Command(buckettest.RedisServer(), file, "--sentinel")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
