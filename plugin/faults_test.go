@@ -12,6 +12,8 @@ import (
 const (
 	coreReserve  = "plugin/core/reserve.go"
 	coreResponse = "plugin/core/response.go"
+	corePark     = "plugin/core/park.go"
+	coreLocal    = "plugin/core/local.go"
 )
 
 // faulty is the filter with faults built in: where a callback trips over the key that it has for a
@@ -38,6 +40,12 @@ func (s *Stream) Trip(where string) {
 		in(coreStream, "	fx.count(\"emmer.granted\")\n", "	fx.count(\"emmer.granted\")\n	s.Trip(\"grant\")\n"),
 		in(coreStream, "func (s *Stream) onGateHeaders(fx *effects) {\n", "func (s *Stream) onGateHeaders(fx *effects) {\n	s.Trip(\"gate\")\n"),
 		in(coreStream, "	fx.count(\"emmer.recovered\")\n", "	fx.count(\"emmer.recovered\")\n	if len(s.caller.Values) > 0 && s.caller.Values[0] == \"twice\" {\n		panic(\"twice\")\n	}\n"),
+		in(corePark, "	s.state, s.parkedAt = Parked, now\n", "	s.state, s.parkedAt = Parked, now\n	s.Trip(\"parked\")\n"),
+		in(corePark, "	fx.tell(Event{Kind: Queued, Now: now, Place: s.place})\n", "	fx.tell(Event{Kind: Queued, Now: now, Place: s.place})\n	s.Trip(\"queued\")\n"),
+		in(corePark, "	flag, stopped := e.Flag, e.Flag.Field != \"\"\n", "	flag, stopped := e.Flag, e.Flag.Field != \"\"\n	s.Trip(\"turn\")\n"),
+		in(corePark, "		s.admit(e.Now, s.place.open, fx)\n		s.grant(false, fx)\n", "		s.admit(e.Now, s.place.open, fx)\n		s.grant(false, fx)\n		s.Trip(\"left\")\n"),
+		in(coreLocal, "	s.record.from = \"local\"\n", "	s.Trip(\"share\")\n	s.record.from = \"local\"\n"),
+		in(coreLocal, "			s.record.local += s.plan.Limits[p.At[f.item]].Name\n		}\n	}\n", "			s.record.local += s.plan.Limits[p.At[f.item]].Name\n		}\n	}\n	s.Trip(\"drawn\")\n"),
 		in(coreResponse, "	s.state = Responding\n", "	s.Trip(\"response\")\n	s.state = Responding\n"),
 		in(coreResponse, "		s.meter.Write(e.Body)\n", "		s.meter.Write(e.Body)\n		s.Trip(\"chunk\")\n"),
 		in(coreResponse, "func (s *Stream) onDone(e *Event, fx *effects) {\n", "func (s *Stream) onDone(e *Event, fx *effects) {\n	s.Trip(\"done\")\n"),

@@ -280,7 +280,9 @@ func (s *Stream) noQueue(fx *effects) {
 func (s *Stream) leave(now bucket.Millis, fx *effects) {
 	s.waited, s.record.queued = max(0, now-s.askedAt), max(0, now-s.parkedAt)
 	fx.add(Effect{Kind: Count, Name: "emmer.queued_ms", N: int64(s.record.queued)})
-	fx.tell(Event{Kind: LeftQueue, Now: now, Place: s.place})
+	if s.place != nil { // or a fault struck before there was one
+		fx.tell(Event{Kind: LeftQueue, Now: now, Place: s.place})
+	}
 }
 
 // onReleased goes on with a call that waited: its turn has come, or a kill flag has risen, or the
