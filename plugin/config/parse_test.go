@@ -175,7 +175,7 @@ func TestEverySettingOfThisVersion(t *testing.T) {
 	}
 	tenant, key, class := Key{"tenant", 1}, Key{"key", 2}, Key{"class", 4}
 	want := []*Limit{
-		{Name: "key-tpm", By: []Key{key}, For: []Match{{class, []string{"interactive-search"}}, {Key{"model", -1}, []string{"gpt-4o"}}},
+		{Name: "key-tpm", By: []Key{key}, For: []Match{{class, []string{"interactive-search", "batch-ingestion"}}, {Key{"model", -1}, []string{"gpt-4o"}}},
 			Count: CountTokens, Kind: bucket.TokenBucket, Rate: 1, Per: 1, Burst: 90000, Failure: FailClosed, Status: 429,
 			Queue: &Queue{Class: 4, Classes: []Wait{{"interactive-search", 50}, {"batch-ingestion", 300_000}}}},
 		{Name: "rps", Count: CountRequests, Kind: bucket.TokenBucket, Rate: 1, Per: 100, Burst: 20, Lost: bucket.Charge, Failure: FailOpen, Status: 503, Queue: &Queue{Any: 2000}},

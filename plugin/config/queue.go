@@ -63,6 +63,9 @@ func (r *reader) queue(c *Compiled, l *Limit, n *node) {
 		if !fits {
 			r.faultFound(kid, "a class that no call has", want)
 		}
+		if fits && !l.meets(key, kid.key) {
+			r.faultFound(kid, "a class that the limit is not for", "it left out, or in for.class too")
+		}
 		l.Queue.Classes = append(l.Queue.Classes, Wait{kid.key, r.duration(kid, 300_000, 1, maxQueue)})
 	}
 	if len(n.kids) == 0 {
