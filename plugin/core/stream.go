@@ -127,6 +127,11 @@ func (s *Stream) onRequestHeaders(e *Event, fx *effects) {
 	}
 	s.dialect, s.record.dialect = d, d.Name()
 	fx.count("emmer.requests")
+	if dialect.Ambiguous(e.Head.Method, e.Head.Path) {
+		// No client library writes such a path, and which of the calls the provider would take it for can't be known.
+		s.refuse(plan.Refuse(nil, plan.AmbiguousPath()), fx)
+		return
+	}
 	var length, foreign string
 	var encoding, accept []string
 	signed := false

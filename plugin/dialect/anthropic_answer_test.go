@@ -223,6 +223,7 @@ func FuzzClaudeMeter(f *testing.F) {
 	f.Add([]byte(events(clOpens(`"input_tokens":40,"output_tokens":2`), clSays("a"), clUses(`"output_tokens":23`), clEnds)), uint16(7), true)
 	f.Add([]byte(`{"content":[{"text":"a","input":{}}],"usage":{"input_tokens":3,"cache_creation":{"ephemeral_1h_input_tokens":5},"output_tokens":1,"iterations":[{"type":"compaction","input_tokens":1}]}}`), uint16(3), false)
 	f.Add([]byte(events(clOpens(`"input_tokens":1`), clFails)), uint16(2), true)
+	f.Add([]byte(`{"content":[{"input":000`), uint16(97), false)
 	f.Fuzz(func(t *testing.T, body []byte, cut uint16, stream bool) {
 		head := okJSON
 		if stream {

@@ -130,8 +130,8 @@ func (s *jsonScanner) write(p []byte) int {
 			i = s.structure(p, i)
 		}
 	}
-	if s.inRaw && s.fault == nil {
-		if s.rawFrom < i {
+	if s.inRaw {
+		if s.rawFrom < i { // before a fault, too: what was heard is the same wherever the pieces end
 			s.h.raw(s.rawNode, p[s.rawFrom:i], false)
 		}
 		s.rawFrom = 0

@@ -27,6 +27,9 @@ func recogniseOllama(c *call) Dialect {
 	if c.method != "POST" {
 		return nil
 	}
+	if n := len(c.seg); n > 2 && (c.seg[n-3].text == "deployments" || c.seg[n-3].text == "engines") {
+		return nil // a model of Azure's that is called api
+	}
 	o := ollama{inPath{stream: true}}
 	switch {
 	case c.ends("api", "chat"):

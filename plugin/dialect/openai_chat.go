@@ -43,6 +43,9 @@ func setChat(f *Facts, n uint8, k kinds, p []byte, at Span) string {
 }
 
 func recogniseOpenAIChat(c *call) Dialect {
+	if c.ends("deployments", "chat", "completions") || c.ends("engines", "chat", "completions") {
+		return nil // the completions of a model that is called chat
+	}
 	if at, ok := c.onOpenAI("chat", "completions"); ok {
 		return openAIChat{at}
 	}

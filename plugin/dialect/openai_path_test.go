@@ -14,7 +14,8 @@ func TestOpenAIPaths(t *testing.T) {
 		{"POST", "/openai/deployments/My%20D/chat/completions/", "openai-chat", "My D"},
 		{"POST", "/OpenAI/Deployments//d1/./chat/completions", "openai-chat", "d1"},
 		{"POST", "/openai/deployments/d0/../d1/chat/completions", "openai-chat", "d1"},
-		{"POST", "/openai/deployments/chat/completions", "openai-chat", ""},
+		{"POST", "/openai/deployments/chat/completions", "openai-completions", "chat"},
+		{"POST", "/openai/deployments/api/embeddings", "openai-embeddings", "api"},
 		{"POST", "/v1/completions", "openai-completions", ""},
 		{"POST", "/beta/completions", "openai-completions", ""},
 		{"POST", "/v1/fim/completions", "openai-completions", ""},
@@ -73,6 +74,7 @@ func TestFreeCalls(t *testing.T) {
 		{"POST", "/v1/moderations", true}, {"POST", "/v1/chat/completions/c1", true}, {"POST", "/v1/chat/completions", false}, {"HEAD", "/v1/models", true}, {"OPTIONS", "/v1/chat/completions", true},
 		{"GET", "/v1/responses", false}, {"POST", "/v1/responses", false}, {"POST", "/v1/models", false}, {"POST", "/v1/cancel", false},
 		{"POST", "/v1/responses/cancel", false}, {"GET", "/v1/realtime", false}, {"GET", "/v1/completions", false}, {"POST", "/v1/batches", false},
+		{"POST", "/v1/threads;/moderations", false}, {"POST", "/v1/moderations;x", false}, {"GET", "/v1/realtime%3F/models", false},
 		{"GET", "/v1/batches", false}, {"PUT", "/v1/models/m", false}, {"GET", "/", false}, {"", "", false},
 	} {
 		if Free(c.method, c.path) != c.want {

@@ -1,7 +1,6 @@
 package dialect
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 )
@@ -14,17 +13,55 @@ var OpenAIChat Dialect = openAIChat{}
 //
 // A path counts as one of an API if it ends as that API's paths do after every rewriting that some
 // server on the way might do: escapes decoded (repeatedly, so an encoded slash or a doubly encoded
-// letter does not slip by), backslashes, empty and dot segments, path parameters after ';',
-// a slash at the end, letter case. Taking a call for metered that the provider will answer with
-// 404 costs nothing; the opposite would be a free call.
+// letter does not slip by), backslashes, empty and dot segments, path parameters after ';', control
+// characters and spaces at the end, a slash at the end, letter case. Taking a call for metered that the
+// provider will answer with 404 costs nothing; the opposite would be a free call. Of several readings
+// (see readings) the first that is known counts; Ambiguous says whether another is known too.
 func Recognise(method, path string) (Dialect, bool) {
-	c := call{method: strings.ToUpper(method), path: path, seg: segments(path)}
-	for _, recognise := range recognisers {
-		if d := recognise(&c); d != nil {
+	for _, segments := range readings(path) {
+		if d := recognise(method, path, segments); d != nil {
 			return d, true
 		}
 	}
 	return nil, false
+}
+
+// Ambiguous says whether servers may read a path as different metered calls, or as calls of different
+// models, so that it can't be known which of them would be paid.
+func Ambiguous(method, path string) bool {
+	all := readings(path)
+	if len(all) == 1 {
+		return false
+	}
+	var first Dialect
+	for _, segments := range all {
+		d := recognise(method, path, segments)
+		switch {
+		case d == nil:
+		case first == nil:
+			first = d
+		case d.Name() != first.Name() || modelInPath(d) != modelInPath(first):
+			return true
+		}
+	}
+	return false
+}
+
+func modelInPath(d Dialect) string {
+	if p, ok := d.(interface{ facts() Facts }); ok {
+		return p.facts().Model
+	}
+	return ""
+}
+
+func recognise(method, path string, segments []segment) Dialect {
+	c := call{method: strings.ToUpper(method), path: path, seg: segments}
+	for _, recognise := range recognisers {
+		if d := recognise(&c); d != nil {
+			return d
+		}
+	}
+	return nil
 }
 
 // recognisers are those of all dialects. The first that knows a call has it.
@@ -102,18 +139,28 @@ func cutVerb(s string) (of, verb string, ok bool) {
 	return s[:i], s[i+1:], true
 }
 
-// named gives a segment in the letters in which it was sent, decoded once as servers do.
+// named gives a segment in the letters in which it was sent, decoded as its text was.
 func (c *call) named(s segment) string {
 	b := []byte(c.path[s.at.Start:s.at.End])
-	return string(b[:decodePercent(b, nil)])
+	for range maxPathRounds {
+		n := decodePercent(b, nil)
+		if n == len(b) {
+			break
+		}
+		b = b[:n]
+	}
+	b = slices.DeleteFunc(b, isControl)
+	return strings.Trim(string(b), " ")
 }
 
 // LLMPath says whether a path looks like part of an LLM API, so that routes.unknown has a say if
 // no dialect knows it: one of its segments is a version (v1, v1beta, v2) or a name by which
 // gateways and providers root their APIs. Health checks, metrics and web pages are not.
-func LLMPath(path string) bool {
+func LLMPath(path string) bool { return slices.ContainsFunc(readings(path), llmPath) }
+
+func llmPath(segments []segment) bool {
 	before := ""
-	for _, s := range segments(path) {
+	for _, s := range segments {
 		switch s.text {
 		case "v1", "v1beta", "v1beta1", "v1alpha", "v2", "v3", "v4",
 			"openai", "anthropic", "deployments", "engines", "completions", "messages", "responses",
@@ -137,9 +184,15 @@ func LLMPath(path string) bool {
 
 // Free says whether a call on the path of an LLM API costs nothing, by itself and in what it makes the
 // provider do, so that it may pass where unknown calls may not: lists of models, moderation, and answers
-// that the provider keeps, to be read, labelled, cancelled or deleted.
+// that the provider keeps, to be read, labelled, cancelled or deleted. So it must be however the path is read.
 func Free(method, path string) bool {
-	c := call{method: strings.ToUpper(method), path: path, seg: segments(path)}
+	return !slices.ContainsFunc(readings(path), func(segments []segment) bool {
+		c := call{method: strings.ToUpper(method), path: path, seg: segments}
+		return !c.free()
+	})
+}
+
+func (c *call) free() bool {
 	n := len(c.seg)
 	switch c.method {
 	case "GET", "HEAD", "OPTIONS", "DELETE":
@@ -157,7 +210,7 @@ func Free(method, path string) bool {
 	return false
 }
 
-// CanonicalPath is the path that Recognise judges by: lower case, without query and parameters.
+// CanonicalPath is the path that Recognise judges by first: lower case, without query and parameters.
 // It is for comparing, never for forwarding.
 func CanonicalPath(path string) string {
 	var b strings.Builder
@@ -169,69 +222,6 @@ func CanonicalPath(path string) string {
 		return "/"
 	}
 	return b.String()
-}
-
-// maxPathRounds bounds how many layers of percent-encoding are taken off.
-const maxPathRounds = 3
-
-// segments gives the canonical segments of a path.
-func segments(path string) []segment {
-	if i := strings.IndexAny(path, "?#"); i >= 0 {
-		path = path[:i]
-	}
-	from := 0
-	if !strings.HasPrefix(path, "/") {
-		// The absolute form of HTTP/1.1: scheme://authority/path.
-		if i := strings.Index(path, "://"); i >= 0 {
-			from = i + 3
-			from += max(strings.IndexByte(path[from:], '/'), 0)
-		}
-	}
-	b, at := []byte(path[from:]), make([]int, len(path)-from)
-	for i := range at {
-		at[i] = from + i
-	}
-	for range maxPathRounds {
-		n := decodePercent(b, at)
-		if n == len(b) {
-			break
-		}
-		b = b[:n]
-	}
-	for i, c := range b {
-		switch {
-		case c == '\\':
-			b[i] = '/'
-		case c >= 'A' && c <= 'Z':
-			b[i] = c + 'a' - 'A'
-		}
-	}
-	var out []segment
-	for begin := 0; begin <= len(b); {
-		end := begin
-		for end < len(b) && b[end] != '/' {
-			end++
-		}
-		text, next := b[begin:end], end+1
-		if i := bytes.IndexByte(text, ';'); i >= 0 {
-			text, end = text[:i], begin+i
-		}
-		switch string(text) {
-		case "", ".":
-		case "..":
-			if len(out) > 0 {
-				out = out[:len(out)-1]
-			}
-		default:
-			s := segment{string(text), Span{int64(at[begin]), int64(len(path))}, at[begin:end]}
-			if end < len(b) {
-				s.at.End = int64(at[end])
-			}
-			out = append(out, s)
-		}
-		begin = next
-	}
-	return out
 }
 
 // decodePercent takes one layer of escapes off in place and gives the new length. Where each byte

@@ -77,10 +77,9 @@ func FuzzCanonicalPath(f *testing.F) {
 		if !strings.HasPrefix(c, "/") || len(c) > len(path)+1 || strings.Contains(c, "//") || strings.Contains(c+"/", "/../") {
 			t.Fatalf("%q", c)
 		}
-		d, ok := Recognise("POST", path)
-		chat := ok && d.Name() == "openai-chat"
-		if want := strings.HasSuffix(c, "/chat/completions"); chat != want {
-			t.Fatalf("%q: %v", c, ok)
+		_, ok := Recognise("POST", path)
+		if strings.HasSuffix(c, "/chat/completions") && !ok {
+			t.Fatalf("%q is not recognised", c)
 		}
 	})
 }

@@ -41,6 +41,12 @@ func UnknownRoute(path string) dialect.Refusal {
 	return r
 }
 
+// AmbiguousPath refuses a path that servers may read as different metered calls.
+func AmbiguousPath() dialect.Refusal {
+	return dialect.Refusal{Reason: dialect.BadRequest, Code: "ambiguous_path",
+		Message: "The path can be read as different calls, so it is not forwarded. Write it without parameters and encoded delimiters (; %3B %3F %23 %00)."}
+}
+
 // UpgradeDenied refuses to leave HTTP on the path of an LLM API: what is said there is not seen.
 func UpgradeDenied() dialect.Refusal {
 	return dialect.Refusal{Reason: dialect.NotFound, Code: "unmetered_upgrade",
