@@ -147,6 +147,9 @@ func (v *vm) give(b []byte, ptr, size uint64) status {
 	return v.writeUint32(size, uint32(len(b)))
 }
 
+// isRoot tells a root's context from those of streams and connections.
+func (c *vmContext) isRoot() bool { return c.filter == nil && c.network == nil }
+
 // context is the one that host calls act on: the effective one, if set and alive.
 func (v *vm) context() *vmContext {
 	if v.now == nil {

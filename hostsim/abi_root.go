@@ -44,7 +44,7 @@ var rootCalls = map[string]hostFunc{
 	}},
 	"proxy_done": {do: func(v *vm, a []uint64) status {
 		c := v.context()
-		if c == nil || c.filter != nil || c.root == nil || !c.root.draining || c.root.finished {
+		if c == nil || !c.isRoot() || c.root == nil || !c.root.draining || c.root.finished {
 			return statusNotFound
 		}
 		r := c.root

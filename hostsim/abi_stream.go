@@ -29,6 +29,9 @@ func (v *vm) fieldsOf(kind uint64) (f *fields, writable bool, st status) {
 		}
 		return c.root.response.tail, false, statusOK
 	}
+	if c.network != nil {
+		return nil, false, statusNotFound
+	}
 	if c.filter == nil || kind > mapResponseTrailers {
 		return nil, false, statusBadArgument
 	}
@@ -133,6 +136,8 @@ var mapCalls = map[string]hostFunc{
 const (
 	bufferRequestBody   = 0
 	bufferResponseBody  = 1
+	bufferDownstream    = 2
+	bufferUpstream      = 3
 	bufferCalloutBody   = 4
 	bufferVMConfig      = 6
 	bufferPluginConfig  = 7
@@ -160,6 +165,16 @@ func (v *vm) buffer(kind uint64) (b []byte, target *body, st status) {
 			if c.filter.sides[kind].stale {
 				return nil, nil, statusBadArgument
 			}
+			return nil, nil, statusOK
+		}
+		return d.b, d, statusOK
+	case bufferDownstream, bufferUpstream:
+		if c.network == nil {
+			return nil, nil, statusOK
+		}
+		d := c.network.data[kind-bufferDownstream]
+		if d == nil {
+			v.w.host.violate("%q touches the bytes of a connection outside their callback", c.network.plugin.name)
 			return nil, nil, statusOK
 		}
 		return d.b, d, statusOK
@@ -238,6 +253,8 @@ var streamCalls = map[string]hostFunc{
 			return statusUnimplemented
 		case a[0] > streamUpstream || c == nil:
 			return statusBadArgument
+		case c.network != nil:
+			return statusOK // nothing is ever stopped there
 		case c.filter == nil:
 			v.w.host.strictly("continue_stream on a root context does nothing")
 			return statusOK
@@ -252,8 +269,18 @@ var streamCalls = map[string]hostFunc{
 		if a[0] > streamUpstream || c == nil {
 			return statusBadArgument
 		}
+		if n := c.network; n != nil && a[0] >= streamDownstream {
+			why := "wasm_downstream_close"
+			if a[0] == streamUpstream {
+				why = "wasm_upstream_close"
+			}
+			v.deferAction("close_stream", func() { n.n.close(why) })
+			return statusOK
+		}
 		if c.filter == nil || a[0] >= streamDownstream {
-			return statusOK // types 2 and 3 have no effect from an HTTP context (measured on Envoy 1.40)
+			// Types 2 and 3 have no effect from an HTTP context (measured on Envoy 1.40), and the others none
+			// from a connection's.
+			return statusOK
 		}
 		s := c.filter.s
 		v.deferAction("close_stream", func() {
@@ -282,7 +309,7 @@ var streamCalls = map[string]hostFunc{
 			v.now.stop = true
 		}
 		if c.filter == nil {
-			v.w.host.strictly("send_local_response on a root context does nothing")
+			v.w.host.strictly("send_local_response outside a stream does nothing")
 			return statusOK
 		}
 		s := c.filter.s

@@ -137,12 +137,17 @@ func (h *Host) start(ctx context.Context, o Options) error {
 			return fmt.Errorf("listener %q: %w", lo.Name, err)
 		}
 		l.format = format
-		for _, f := range lo.Filters {
-			p, err := h.plugin(known, o.VMID, f)
-			if err != nil {
-				return fmt.Errorf("listener %q: %w", lo.Name, err)
+		for _, chain := range []struct {
+			of []Filter
+			to *[]*plugin
+		}{{lo.Network, &l.network}, {lo.Filters, &l.plugins}} {
+			for _, f := range chain.of {
+				p, err := h.plugin(known, o.VMID, f)
+				if err != nil {
+					return fmt.Errorf("listener %q: %w", lo.Name, err)
+				}
+				*chain.to = append(*chain.to, p)
 			}
-			l.plugins = append(l.plugins, p)
 		}
 		h.listeners = append(h.listeners, l)
 	}

@@ -74,6 +74,9 @@ type Listener struct {
 	Name string
 	// Address to listen on; "" is a free port on 127.0.0.1.
 	Address string
+	// Network are entries before the HTTP server: they see the connection's own bytes (network filters, before the
+	// connection manager). They must let everything go on: a Pause is a violation.
+	Network []Filter
 	Filters []Filter
 	// Routes: the first that matches wins. The route is chosen when the headers leave the chain, so header edits
 	// of a filter count.

@@ -16,6 +16,7 @@ import (
 type listener struct {
 	host        *Host
 	name        string
+	network     []*plugin
 	plugins     []*plugin
 	routes      []Route
 	bufferLimit int
@@ -39,8 +40,11 @@ type connection struct {
 
 type connectionKey struct{}
 
-// watchedListener gives connections that remember that they are over.
-type watchedListener struct{ net.Listener }
+// watchedListener gives connections that remember that they are over, behind the listener's network filters.
+type watchedListener struct {
+	net.Listener
+	l *listener
+}
 
 type watchedConn struct {
 	net.Conn
@@ -52,7 +56,11 @@ func (l watchedListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &watchedConn{Conn: c}, nil
+	watched := &watchedConn{Conn: c}
+	if len(l.l.network) > 0 {
+		watched.Conn = &network{Conn: c, l: l.l, c: &watched.c, state: map[string][]byte{}}
+	}
+	return watched, nil
 }
 
 func (c *watchedConn) Read(p []byte) (int, error) {
@@ -79,6 +87,9 @@ func (l *listener) serve() {
 			made := &c.(*watchedConn).c
 			made.worker, made.id = w, id
 			made.remote, made.local = c.RemoteAddr().String(), c.LocalAddr().String()
+			if n, ok := c.(*watchedConn).Conn.(*network); ok {
+				w.run(n.open)
+			}
 			return context.WithValue(ctx, connectionKey{}, made)
 		},
 		ErrorLog: l.host.serverLog,
@@ -86,7 +97,7 @@ func (l *listener) serve() {
 	l.host.running.Add(1)
 	go func() {
 		defer l.host.running.Done()
-		_ = l.server.Serve(watchedListener{l.net}) // ends with the listener
+		_ = l.server.Serve(watchedListener{l.net, l}) // ends with the listener
 	}()
 }
 

@@ -32,6 +32,10 @@ func realEnvoy(t *testing.T, o Options) *envoy.Envoy {
 		if l.JWT != nil {
 			el.JWT = &envoy.JWT{Secret: l.JWT.Secret, Metadata: l.JWT.Metadata}
 		}
+		for _, f := range l.Network {
+			el.Network = append(el.Network, envoy.Wasm{Name: f.Name, RootID: f.RootID, File: file, VMID: o.VMID,
+				Env: o.Env, Config: f.Config, FailurePolicy: f.FailurePolicy})
+		}
 		for _, f := range l.Filters {
 			el.Filters = append(el.Filters, envoy.Filter{Wasm: &envoy.Wasm{Name: f.Name, RootID: f.RootID, File: file, VMID: o.VMID,
 				Env: o.Env, Config: f.Config, AllowOnHeadersStop: f.AllowOnHeadersStop, FailurePolicy: f.FailurePolicy}})
@@ -184,6 +188,11 @@ func TestSameAsEnvoy(t *testing.T) {
 	add("callout timeout", 0, call{listener: "probe", header: probe("x-probe", "call", "x-cluster", "bridge", "x-query", "ms=400", "x-timeout", "50")})
 	add("callout broken", 0, call{listener: "probe", header: probe("x-probe", "call", "x-cluster", "bridge", "x-query", "broken=1")})
 	add("callout bare", 0, call{listener: "probe", header: probe("x-probe", "call", "x-cluster", "bridge", "x-bare", "1")})
+	add("cut on the wire", 1, call{listener: "wire.pair", options: "cut=2;wire=1", path: "/x?sse=100", body: body(3)})
+	add("no cut on the wire", 1, call{listener: "wire.pair", options: "cut=2", path: "/x?sse=4", body: body(3)})
+	add("behind the wire", 1, call{listener: "wire.pair", body: body(3000)})
+	add("edited on the wire", 1, call{listener: "wire.pair", path: "/x?wire-swap"})
+	add("the wire's properties", 0, call{listener: "wire.probe", header: probe("x-probe", "wire")})
 	add("nobody's route", 0, call{listener: "bare", header: to("x")})
 	add("crash", 0, call{listener: "reload", options: "pan=ah"})
 
@@ -199,7 +208,7 @@ func TestSameAsEnvoy(t *testing.T) {
 		bare.Name, bare.Routes = "bare", []Route{{"x-target", "known", "siteA"}}
 		reload := given.Listeners[0]
 		reload.Name, reload.Filters = "reload", []Filter{{Name: "a2", RootID: "a", FailurePolicy: FailReload}}
-		given.Listeners = append(given.Listeners, pr, bare, reload)
+		given.Listeners = append(wireListeners(given.Listeners), pr, bare, reload)
 		for i := range given.Listeners {
 			given.Listeners[i].AccessLog = strings.ReplaceAll(given.Listeners[i].AccessLog, "%UPSTREAM_WIRE_BYTES_SENT%", "")
 		}

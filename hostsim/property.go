@@ -33,8 +33,12 @@ var propertyCalls = map[string]hostFunc{
 			return statusInvalidMemoryAccess
 		}
 		c := v.context()
-		if c == nil || c.filter == nil {
+		if c == nil || c.isRoot() {
 			return statusNotFound
+		}
+		if c.network != nil {
+			c.network.n.state["wasm."+path] = value
+			return statusOK
 		}
 		c.filter.s.state["wasm."+path] = value
 		return statusOK
@@ -48,8 +52,11 @@ func boolean(b bool) []byte { return []byte{byte(flag(b))} }
 
 func (c *vmContext) property(path []string) ([]byte, bool) {
 	p := c.root.plugin
-	if c.filter != nil {
+	switch {
+	case c.filter != nil:
 		p = c.filter.plugin
+	case c.network != nil:
+		p = c.network.plugin
 	}
 	switch path[0] {
 	case "plugin_name":
@@ -58,6 +65,9 @@ func (c *vmContext) property(path []string) ([]byte, bool) {
 		return []byte(p.rootID), true
 	case "plugin_vm_id":
 		return []byte(p.vmID), true
+	}
+	if c.network != nil {
+		return c.network.n.property(path)
 	}
 	if c.filter == nil {
 		if len(path) == 2 && path[0] == "xds" && path[1] == "node" {

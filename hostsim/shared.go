@@ -94,7 +94,7 @@ func (s *sharedStore) enqueue(token uint32, item []byte) status {
 			return
 		}
 		c := v.contexts[root]
-		if c == nil || c.filter != nil {
+		if c == nil || !c.isRoot() {
 			return
 		}
 		v.call("proxy_on_queue_ready", c, 0, uint64(root), uint64(token))

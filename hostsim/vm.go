@@ -55,7 +55,9 @@ type vmContext struct {
 	id     uint32
 	vm     *vm
 	root   *rootContext
-	filter *filter // nil for a root
+	filter *filter // of an HTTP filter's context
+
+	network *networkFilter // of a network filter's context; a root's has neither
 }
 
 type rootContext struct {

@@ -18,6 +18,7 @@ import (
 type Listener struct {
 	Name              string
 	Addr              string // "" = a free port of 127.0.0.1
+	Network           []Wasm // network filters before the connection manager
 	JWT               *JWT   // checked before the filters
 	Filters           []Filter
 	Routes            []Route       // first match wins; with Header "" it matches all
@@ -167,7 +168,7 @@ func (e *Envoy) listener(l Listener) (object, error) {
 	for _, f := range l.Filters {
 		switch {
 		case f.Wasm != nil:
-			filters = append(filters, f.Wasm.filter())
+			filters = append(filters, f.Wasm.filter("http"))
 		case len(f.Raw) > 0:
 			filters = append(filters, f.Raw)
 		default:
@@ -205,6 +206,11 @@ func (e *Envoy) listener(l Listener) (object, error) {
 			},
 		}}
 	}
+	var chain []object
+	for _, w := range l.Network {
+		chain = append(chain, w.filter("network"))
+	}
+	chain = append(chain, object{"name": "hcm", "typed_config": manager})
 	host, port := "127.0.0.1", 0
 	if l.Addr != "" {
 		var err error
@@ -215,7 +221,7 @@ func (e *Envoy) listener(l Listener) (object, error) {
 	out := object{
 		"name":          l.Name,
 		"address":       socket(host, port),
-		"filter_chains": []object{{"filters": []object{{"name": "hcm", "typed_config": manager}}}},
+		"filter_chains": []object{{"filters": chain}},
 	}
 	if l.BufferLimit > 0 {
 		out["per_connection_buffer_limit_bytes"] = l.BufferLimit
@@ -235,7 +241,8 @@ func routes(list []Route) []object {
 	return out
 }
 
-func (w *Wasm) filter() object {
+// filter is the plugin's entry among filters of a kind, http or network.
+func (w *Wasm) filter(kind string) object {
 	policy := w.FailurePolicy
 	if policy == "" {
 		policy = "FAIL_RELOAD"
@@ -257,7 +264,7 @@ func (w *Wasm) filter() object {
 	}
 	return object{
 		"name":         w.Name,
-		"typed_config": object{"@type": typeURL + "extensions.filters.http.wasm.v3.Wasm", "config": config},
+		"typed_config": object{"@type": typeURL + "extensions.filters." + kind + ".wasm.v3.Wasm", "config": config},
 	}
 }
 

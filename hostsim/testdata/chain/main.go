@@ -1,5 +1,5 @@
 // Module for the tests of hostsim. Roles by root id: "a" reads the body and decides, "b" stands behind it and holds
-// the headers, "one" stands alone, "probe" answers questions about the host. What to do is in the request header
+// the headers, "one" stands alone, "wire" stands before the connection manager, "probe" answers questions about the host. What to do is in the request header
 // x-m, "k=v;k=v"; wrong ways are in here on purpose.
 package main
 
@@ -123,8 +123,12 @@ func (p *plugin) OnQueueReady(q uint32) {
 	j()
 }
 
+func (p *plugin) NewTcpContext(id uint32) types.TcpContext { return &roleWire{id: id} }
+
 func (p *plugin) NewHttpContext(id uint32) types.HttpContext {
 	switch p.root {
+	case "wire":
+		return nil
 	case "a":
 		return &roleA{id: id, p: p}
 	case "b":

@@ -222,7 +222,14 @@ func (c *roleA) OnHttpResponseBody(n int, end bool) types.Action {
 	c.out++
 	switch {
 	case c.out == k:
-		proxywasm.ReplaceHttpResponseBody([]byte("data: final\n\n"))
+		proxywasm.ReplaceHttpResponseBody([]byte(finalEvent))
+		if w := wires[connectionID()]; w != nil && c.opt["wire"] == "1" {
+			w.cut = func() {
+				if exchanges[c.id] == c.x && proxywasm.SetEffectiveContext(c.id) == nil {
+					closeStream(1)
+				}
+			}
+		}
 		if kind := c.opt["close"]; kind != "" {
 			if c.opt["when"] == "now" {
 				closeStream(uint32(num(kind)))

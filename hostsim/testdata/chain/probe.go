@@ -99,6 +99,15 @@ func (c *probe) OnHttpRequestHeaders(n int, end bool) types.Action {
 	case "effective":
 		c.say("dead: %v", proxywasm.SetEffectiveContext(4711))
 		c.say("self: %v", proxywasm.SetEffectiveContext(c.id))
+	case "wire":
+		w := wires[connectionID()]
+		c.say("same: %v", w != nil)
+		if w != nil {
+			c.say("%s", w.describe())
+			proxywasm.SetEffectiveContext(c.id)
+		}
+	case "say":
+		c.say("%s", c.list("x-say"))
 	case "grow":
 		big = append(big, make([]byte, num(c.list("x-size"))))
 		c.say("grown")
