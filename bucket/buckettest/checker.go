@@ -16,6 +16,7 @@ import (
 //   - a call settled twice, or never though its lease has ended and it is charged;
 //   - a parked call that is overtaken, a replay that differs.
 //
+// A store that can is failed over now and then, to a replica that is behind.
 // Nothing refills within a round, so that the books are exact. The store's clock must be driven.
 func Check(s Store, seed int64, steps int) string {
 	c := &checker{s: s, r: rand.New(rand.NewSource(seed))}
@@ -42,6 +43,7 @@ type checker struct {
 	queue  []bucket.Millis
 	calls  []*one
 	seen   bucket.Millis // the latest time
+	behind *replica      // nil: there is none
 	fault  string
 }
 
@@ -52,8 +54,9 @@ type one struct {
 	asked    []bucket.Amount
 	total    []bucket.Amount // held, extensions included
 	deadline bucket.Millis
+	told     bucket.Millis // the latest deadline that its gateway was told
 	start    bucket.Millis
-	state    int // 0 not granted, 1 granted, 2 settled
+	state    int // as the store knows it: 0 not granted, 1 granted, 2 settled
 	actual   []bucket.Amount
 	first    bucket.ReserveReply
 	parked   []bool
@@ -70,7 +73,7 @@ func (c *checker) fail(format string, args ...any) {
 
 func (c *checker) open(seed int64) {
 	c.round++
-	c.calls = nil
+	c.calls, c.behind = nil, nil
 	now := c.s.Now()
 	name := func(kind string) string { return fmt.Sprintf("%s-%d-%d", kind, seed, c.round) }
 	most := func() bucket.Amount { return bucket.Amount(20 + c.r.Intn(300)) }
@@ -157,6 +160,10 @@ func (c *checker) last(limit int, now bucket.Millis) bucket.Millis {
 }
 
 func (c *checker) step() {
+	if c.r.Intn(40) == 0 {
+		c.replicate()
+		return
+	}
 	switch c.r.Intn(16) {
 	case 0, 1, 2:
 		c.s.Pass([]bucket.Millis{1, 10, 100, 700, 2500}[c.r.Intn(5)])
@@ -302,7 +309,9 @@ func (c *checker) reserve(o *one) {
 				o.total[i] = 0
 			}
 		}
-		o.lost = c.r.Intn(6) == 0
+		if o.lost = c.r.Intn(6) == 0; !o.lost {
+			o.told = r.Deadline
+		}
 	case bucket.Denied, bucket.NeverFits:
 		w := o.which[r.By]
 		left, _ := c.left(w, now)
@@ -321,9 +330,9 @@ func (c *checker) settle() {
 		return
 	}
 	actual := make([]bucket.Amount, len(o.which))
-	q := bucket.SettleRequest{ID: o.id, Deadline: o.deadline, Lease: 1000, Keep: checkKeep, Cell: 100}
+	q := bucket.SettleRequest{ID: o.id, Deadline: o.told, Lease: 1000, Keep: checkKeep, Cell: 100}
 	switch {
-	case o.lost || o.state == 0: // the outcome of its reserve is unknown, so it is cancelled
+	case o.lost || o.told == 0: // the outcome of its reserve is unknown, so it is cancelled
 		q.Deadline = 0
 	default:
 		for i := range actual {
@@ -345,15 +354,17 @@ func (c *checker) settle() {
 			want = bucket.SettledLive
 		case o.state == 1:
 			want = bucket.SettledLate
+		case q.Deadline > 0 && r.Now > q.Deadline+checkKeep:
+			want = bucket.SettledTooOld
 		}
 		if r.Outcome != want {
 			c.fail("settle of a call in state %d: %+v, want outcome %d", o.state, r, want)
 			return
 		}
-		if want == bucket.SettledDuplicate {
+		if want == bucket.SettledDuplicate || want == bucket.SettledTooOld {
 			return
 		}
-		if o.state == 0 {
+		if o.state == 0 && q.Deadline == 0 {
 			o.deadline = r.Now + 1000
 		}
 		o.deadline = max(o.deadline, q.Deadline)
@@ -368,7 +379,7 @@ func (c *checker) settle() {
 
 func (c *checker) renew() {
 	o := c.any()
-	if o == nil || o.state != 1 {
+	if o == nil || o.state != 1 && !o.forgotten() {
 		return
 	}
 	r, err := c.s.Renew(bucket.RenewRequest{ID: o.id, Lease: bucket.Millis(1 + c.r.Intn(3000)), Keep: checkKeep, Cell: 100, Items: c.items(o, o.asked)})
@@ -377,17 +388,25 @@ func (c *checker) renew() {
 		return
 	}
 	switch {
+	case o.state == 0:
+		if r.Outcome != bucket.RenewUnknown {
+			c.fail("renew of a call that was lost: %+v", r)
+		}
 	case r.Outcome != bucket.Renewed && r.Outcome != bucket.RenewedLate || r.Deadline < o.deadline:
 		c.fail("renew of a call until %d: %+v", o.deadline, r)
 	default:
 		o.deadline = r.Deadline
+		o.told = max(o.told, r.Deadline)
 	}
 }
 
 func (c *checker) extend() {
 	o := c.any()
-	if o == nil || o.state != 1 {
+	if o == nil || o.state != 1 && !o.forgotten() {
 		return
+	}
+	if o.state == 0 {
+		o.total = o.asked
 	}
 	totals := append([]bucket.Amount{}, o.total...)
 	for i, w := range o.which {
@@ -404,6 +423,12 @@ func (c *checker) extend() {
 			c.fail("extend: %v", err)
 			return
 		}
+		if o.state == 0 {
+			if r.Outcome != bucket.ExtendUnknown {
+				c.fail("extension of a call that was lost: %+v", r)
+			}
+			return
+		}
 		switch r.Outcome {
 		case bucket.Extended, bucket.ExtendedLate:
 			for i, w := range o.which {
@@ -417,6 +442,7 @@ func (c *checker) extend() {
 				}
 			}
 			o.total, o.deadline = totals, r.Deadline
+			o.told = max(o.told, r.Deadline)
 		case bucket.ExtendDenied:
 			c.audit()
 			return

@@ -7,14 +7,17 @@ import (
 )
 
 // steps is how long the checker runs on a real Redis: EMMER_STEPS, or a modest number.
-func steps(t testing.TB) int {
-	text := os.Getenv("EMMER_STEPS")
+func steps(t testing.TB) int { return setting(t, "EMMER_STEPS", 12_000) }
+
+// setting is a whole number from the environment.
+func setting(t testing.TB, name string, otherwise int) int {
+	text := os.Getenv(name)
 	if text == "" {
-		return 12_000
+		return otherwise
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		t.Fatalf("EMMER_STEPS: %v", err)
+		t.Fatalf("%s: %v", name, err)
 	}
 	return n
 }
@@ -37,10 +40,10 @@ func TestCheckMiniredis(t *testing.T) {
 
 func TestCheckRedis(t *testing.T) {
 	d := newDriven(t, NewRedis(t, StartServer(t).Client()))
-	n := steps(t)
-	if fault := Check(d, 21, n); fault != "" {
+	n, seed := steps(t), setting(t, "EMMER_SEED", 21)
+	if fault := Check(d, int64(seed), n); fault != "" {
 		t.Error(fault)
 	}
-	t.Logf("%d steps", n)
+	t.Logf("%d steps from seed %d", n, seed)
 	checkKeys(t, d.Redis, d.now)
 }

@@ -14,26 +14,30 @@ import (
 // what must live has a long lease, what must have ended is waited for. Cases that must set the clock
 // are for stores that have a SetTime; a real Redis has one by a script whose clock line is exchanged.
 func Run(t *testing.T, open func(t *testing.T) Store) {
-	for _, group := range [][]testCase{
-		reserveCases, leaseCases, settleCases, windowCases, raceCases,
-		rollingCases, slotCases, extendCases, burnCases, overrideCases, queueCases, shareCases, shadowCases, knownCases,
-	} {
-		for _, c := range group {
-			t.Run(c.name, func(t *testing.T) { c.run(&fixture{T: t, s: open(t)}) })
-		}
+	for _, c := range timeless() {
+		t.Run(c.name, func(t *testing.T) { c.run(&fixture{T: t, s: open(t)}) })
 	}
 	if _, driven := open(t).(clocked); !driven {
 		return
 	}
-	for _, group := range [][]testCase{calendarCases(), classicCases(), drivenCases} {
-		for _, c := range group {
-			t.Run(c.name, func(t *testing.T) {
-				s := open(t)
-				c.run(&fixture{T: t, s: s, clock: s.(clocked)})
-			})
-		}
+	for _, c := range timed() {
+		t.Run(c.name, func(t *testing.T) {
+			s := open(t)
+			c.run(&fixture{T: t, s: s, clock: s.(clocked)})
+		})
 	}
 }
+
+// timeless are the cases for any clock.
+func timeless() []testCase {
+	return slices.Concat(
+		reserveCases, leaseCases, settleCases, windowCases, raceCases,
+		rollingCases, slotCases, extendCases, burnCases, overrideCases, queueCases, shareCases, shadowCases, knownCases,
+	)
+}
+
+// timed are the cases that set the clock.
+func timed() []testCase { return slices.Concat(calendarCases(), classicCases(), drivenCases) }
 
 // clocked is a store whose clock is driven.
 type clocked interface{ SetTime(bucket.Millis) }

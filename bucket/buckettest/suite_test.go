@@ -2,6 +2,9 @@ package buckettest
 
 import (
 	"fmt"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -19,6 +22,28 @@ func TestMiniredis(t *testing.T) {
 		t.Cleanup(func() { checkKeys(t, m.Redis, m.Now()) })
 		return m
 	})
+}
+
+// The README says how many cases there are, and each has a name of its own.
+func TestCasesAreAsManyAsTheReadmeSays(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, some := slices.Concat(timeless(), timed()), timeless()
+	said := strings.Join(strings.Fields(string(text)), " ")
+	for _, want := range []string{fmt.Sprintf("has %d named cases where the clock is driven", len(all)), fmt.Sprintf(" and %d of them on true clocks", len(some))} {
+		if !strings.Contains(said, want) {
+			t.Errorf("the README lacks %q", want)
+		}
+	}
+	names := map[string]bool{}
+	for _, c := range all {
+		if names[c.name] {
+			t.Errorf("two cases are named %q", c.name)
+		}
+		names[c.name] = true
+	}
 }
 
 func TestRedis(t *testing.T) {
