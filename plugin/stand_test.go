@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +39,9 @@ type site struct {
 	namespace string        // in the store; "" = the name
 	shard     string        // of the store; "" = none
 	provider  *upstream.Server
+	retryOn   string         // retry_on of its route, twice
+	before    []envoy.Filter // in front of the first entry
+	behind    []envoy.Filter // behind the last one
 	config    *config.Compiled
 }
 
@@ -116,11 +120,12 @@ func newStandOver(t *testing.T, wasm string, over redisgw.Options, n, workers in
 		entry := func(root string) envoy.Filter {
 			return envoy.Filter{Wasm: &envoy.Wasm{Name: root, RootID: root, File: wasm, Config: []byte(s.json()), AllowOnHeadersStop: s.hold == "flag"}}
 		}
-		l := envoy.Listener{Name: s.name, Filters: []envoy.Filter{entry("emmer")}, AccessLog: logFormat, StreamIdleTimeout: s.idle, RequestTimeout: s.whole,
-			Routes: []envoy.Route{{Cluster: s.name}}}
+		l := envoy.Listener{Name: s.name, Filters: append(slices.Clone(s.before), entry("emmer")), AccessLog: logFormat, StreamIdleTimeout: s.idle, RequestTimeout: s.whole,
+			Routes: []envoy.Route{{Cluster: s.name, RetryOn: s.retryOn, Retries: 2}}}
 		if s.hold == "pair" {
 			l.Filters = append(l.Filters, entry("emmer.gate"))
 		}
+		l.Filters = append(l.Filters, s.behind...)
 		o.Listeners = append(o.Listeners, l)
 		o.Clusters = append(o.Clusters, envoy.Cluster{Name: s.name, Addr: s.provider.Addr()})
 	}

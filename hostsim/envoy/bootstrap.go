@@ -47,7 +47,11 @@ type Wasm struct {
 }
 
 // Route sends requests whose header has exactly this value to a cluster.
-type Route struct{ Header, Value, Cluster string }
+type Route struct {
+	Header, Value, Cluster string
+	RetryOn                string // retry_on, such as 5xx,reset; "" = the router tries once
+	Retries                int    // how often it tries again
+}
 
 // Cluster is a set of one host, or of none.
 type Cluster struct {
@@ -236,7 +240,11 @@ func routes(list []Route) []object {
 		if r.Header != "" {
 			match["headers"] = []object{{"name": r.Header, "string_match": object{"exact": r.Value}}}
 		}
-		out = append(out, object{"match": match, "route": object{"cluster": r.Cluster, "timeout": "0s"}})
+		route := object{"cluster": r.Cluster, "timeout": "0s"}
+		if r.RetryOn != "" {
+			route["retry_policy"] = object{"retry_on": r.RetryOn, "num_retries": r.Retries, "retry_back_off": object{"base_interval": "0.001s"}}
+		}
+		out = append(out, object{"match": match, "route": route})
 	}
 	return out
 }
