@@ -158,6 +158,9 @@ type SettleRequest struct {
 	Keep     Millis
 	Cell     Millis
 	Items    []Item
+	// Answer is learned from together with what is booked: never twice, and not by a duplicate or a
+	// settle that comes too late.
+	Answer Answer
 }
 
 // SettleOutcome is what a store answers to a settle.
@@ -178,6 +181,9 @@ type SettleReply struct {
 	Remaining []Amount // as in ReserveReply; empty for SettledDuplicate and SettledTooOld
 	// Tripped are the indices of the burn observers that have raised their flag in this call.
 	Tripped []int
+	// Learned is how long AnswersPart of a hundred answers like the request's were at the most; 0 where
+	// it named none, nothing was booked, or there are too few to say.
+	Learned Tokens
 }
 
 // ExtendRequest states new totals: what a running call now needs of each item. A smaller or equal

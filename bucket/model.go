@@ -15,13 +15,14 @@ type Model struct {
 	records   map[string]*record
 	kills     map[string]string
 	overrides map[overrideKey]string
+	answers   map[string]*answers
 }
 
 // NewModel is a store in which nothing was used.
 func NewModel() *Model {
 	return &Model{
 		limits: map[limitKey]*held{}, records: map[string]*record{},
-		kills: map[string]string{}, overrides: map[overrideKey]string{},
+		kills: map[string]string{}, overrides: map[overrideKey]string{}, answers: map[string]*answers{},
 	}
 }
 
@@ -273,6 +274,12 @@ func (m *Model) Settle(now Millis, r SettleRequest) SettleReply {
 		if more && m.trips(now, h, item.Limit) {
 			reply.Tripped = append(reply.Tripped, i)
 		}
+	}
+	if a := r.Answer; a.Tokens > 0 {
+		if m.answers[a.Of] == nil {
+			m.answers[a.Of] = newAnswers()
+		}
+		reply.Learned = m.answers[a.Of].learn(now, a.Tokens)
 	}
 	return reply
 }

@@ -55,6 +55,32 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
+// BenchmarkSettle settles calls that have a record of nothing, with and without an answer to learn from.
+func BenchmarkSettle(b *testing.B) {
+	for _, learns := range []bool{false, true} {
+		b.Run(fmt.Sprint("learns-", learns), func(b *testing.B) {
+			r, items := benched(b, 1, false, false)
+			least := math.Inf(1)
+			for i := 0; b.Loop(); i++ {
+				if i%1024 == 0 {
+					if i > 0 {
+						least = min(least, microseconds(r.Client.(*redis.Client)))
+					}
+					r.Client.(*redis.Client).ConfigResetStat(background())
+				}
+				q := bucket.SettleRequest{ID: strconv.Itoa(i), Lease: 60_000, Keep: 1000, Cell: 6000, Items: items}
+				if learns {
+					q.Answer = bucket.Answer{Of: "someone", Tokens: bucket.Tokens(20 + i*7919%3000)}
+				}
+				if _, err := r.Settle(q); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(min(least, microseconds(r.Client.(*redis.Client))), "redis-us/op")
+		})
+	}
+}
+
 func benched(b *testing.B, limits int, denied, overrides bool) (*Redis, []bucket.Item) {
 	client := StartServer(b).Client()
 	r := NewRedis(b, client)

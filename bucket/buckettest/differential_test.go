@@ -282,6 +282,9 @@ func (w *walk) step() func(Store) string {
 					q.Items[i].Amount = 0
 				}
 			}
+			if !w.plain && w.nextID%3 > 0 {
+				q.Answer = bucket.Answer{Of: fmt.Sprint("a:", w.nextID%2), Tokens: 1 + bucket.Tokens(w.nextID*7919)<<(w.nextID%12)}
+			}
 			tell(q)
 			return func(s Store) string { return say(s.Settle(q)) }
 		}

@@ -32,12 +32,12 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 func timeless() []testCase {
 	return slices.Concat(
 		reserveCases, leaseCases, settleCases, windowCases, raceCases,
-		rollingCases, slotCases, extendCases, burnCases, overrideCases, queueCases, shareCases, shadowCases, knownCases,
+		rollingCases, slotCases, extendCases, burnCases, overrideCases, queueCases, shareCases, shadowCases, knownCases, answerCases,
 	)
 }
 
 // timed are the cases that set the clock.
-func timed() []testCase { return slices.Concat(calendarCases(), classicCases(), drivenCases) }
+func timed() []testCase { return slices.Concat(calendarCases(), classicCases(), drivenCases, dayCases) }
 
 // clocked is a store whose clock is driven.
 type clocked interface{ SetTime(bucket.Millis) }

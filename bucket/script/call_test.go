@@ -26,7 +26,8 @@ func TestArguments(t *testing.T) {
 	renew, err3 := l.Renew(bucket.RenewRequest{ID: "id", Lease: 1, Keep: 2, Cell: 3, Items: two}, "no")
 	level, err4 := l.Level(perKey, "no")
 	again, err5 := l.SettleAt(reserve.Keys, bucket.SettleRequest{ID: "id", Deadline: 9, Lease: 1, Keep: 2, Cell: 3, Items: two}, "no")
-	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+	learns, err6 := l.SettleAt(reserve.Keys, bucket.SettleRequest{ID: "id", Deadline: 9, Lease: 1, Keep: 2, Cell: 3, Items: two, Answer: bucket.Answer{Of: "a b", Tokens: 70}}, "no")
+	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
@@ -36,8 +37,9 @@ func TestArguments(t *testing.T) {
 		args   []string
 	}{
 		{reserve, Reserve, keys, append([]string{"1", "2", "3", "2", "x", "y", "0"}, tail...)},
-		{settle, Settle, keys, append([]string{"1", "2", "3", "9", "0"}, tail...)},
-		{again, Settle, keys, append([]string{"1", "2", "3", "9", "0"}, tail...)},
+		{settle, Settle, keys, append([]string{"1", "2", "3", "9", "0", "0"}, tail...)},
+		{again, Settle, keys, append([]string{"1", "2", "3", "9", "0", "0"}, tail...)},
+		{learns, Settle, append(keys[:4:4], "n:1:{g}:a:a%20b"), append([]string{"1", "2", "3", "9", "70", "0"}, tail...)},
 		{renew, Renew, keys, append([]string{"1", "2", "3", "0"}, tail...)},
 		{level, Probe, []string{keys[0], keys[2]}, []string{"0", "b", "0", "c", "100", "3", "5000", "no"}},
 	} {
@@ -166,6 +168,12 @@ func TestDecodeFurtherFigures(t *testing.T) {
 	no := txt("no")
 	reserve := func(v ...Value) any { r, err := DecodeReserve(c, v); return fmt.Sprintf("%+v %v", r, err) }
 	extend := func(v ...Value) any { r, err := DecodeExtend(c, v); return fmt.Sprintf("%+v %v", r, err) }
+	learns := func(v ...Value) any {
+		with := c
+		with.Learns = true
+		r, err := DecodeSettle(with, v)
+		return fmt.Sprintf("%+v %v", r, err)
+	}
 	settle := func(v ...Value) any { r, err := DecodeSettle(c, v); return fmt.Sprintf("%+v %v", r, err) }
 	for _, tt := range []struct {
 		got, want any
@@ -179,6 +187,11 @@ func TestDecodeFurtherFigures(t *testing.T) {
 		{settle(n(1), n(5), n(70), n(3), n(1), no), fmt.Sprintf("%+v <nil>", bucket.SettleReply{Outcome: 1, Now: 5, Remaining: []bucket.Amount{70, 3}, Tripped: []int{1}})},
 		{settle(n(1), n(5), n(70), n(3), n(0), no), fmt.Sprintf("%+v <nil>", bucket.SettleReply{Outcome: 1, Now: 5, Remaining: []bucket.Amount{70, 3}})},
 		{settle(n(1), n(5), n(70), n(3), no), fmt.Sprintf("%+v %v", bucket.SettleReply{}, errShape("too few elements: 5"))},
+		{learns(n(2), n(5), n(70), n(3), n(1), n(900), no), fmt.Sprintf("%+v <nil>", bucket.SettleReply{Outcome: 2, Now: 5, Remaining: []bucket.Amount{70, 3}, Tripped: []int{1}, Learned: 900})},
+		{learns(n(4), n(5), no), fmt.Sprintf("%+v <nil>", bucket.SettleReply{Outcome: 4, Now: 5})},
+		{learns(n(1), n(5), n(70), n(3), n(1), no), fmt.Sprintf("%+v %v", bucket.SettleReply{}, errShape("too few elements: 6"))},
+		{learns(n(1), n(5), n(70), n(3), n(1), n(1<<20+1), no), fmt.Sprintf("%+v %v", bucket.SettleReply{}, errShape("an element 5 that is no such number"))},
+		{settle(n(1), n(5), n(70), n(3), n(1), n(900), no), fmt.Sprintf("%+v %v", bucket.SettleReply{}, errShape("7 elements, not 6"))},
 		{extend(n(1), n(5), n(9), n(0), n(0), n(70), n(3), n(100), n(60), n(0), n(1), no),
 			fmt.Sprintf("%+v <nil>", bucket.ExtendReply{Outcome: bucket.Extended, Now: 5, Deadline: 9, By: -1, Remaining: []bucket.Amount{70, 3}, Max: []bucket.Amount{100, 60}, Tripped: []int{1}})},
 		{extend(n(3), n(5), n(0), n(2), n(17), n(70), n(3), n(100), n(60), n(0), n(0), no),
@@ -204,7 +217,7 @@ func FuzzDecode(f *testing.F) {
 		if items < 0 || items > mostItems || kills < 0 || kills > mostKills {
 			return
 		}
-		c := Call{Nonce: "no", Items: items, Kills: kills, Max: kills%2 > 0}
+		c := Call{Nonce: "no", Items: items, Kills: kills, Max: kills%2 > 0, Learns: items%2 > 0}
 		if items > 2 {
 			c.Burns = []int{0, 2}
 		}
@@ -255,7 +268,7 @@ func TestTexts(t *testing.T) {
 			t.Errorf("%s: SHA %q, %d bytes", s.Name, s.SHA, len(s.Text))
 		}
 		for _, m := range command.FindAllStringSubmatch(s.Text, -1) {
-			if key := m[2]; m[1] != "TIME" && key != "KEYS[1]" && key != "KEYS[2]" && key != "q.key" && key != "KEYS[#KEYS]" {
+			if key := m[2]; m[1] != "TIME" && key != "KEYS[1]" && key != "KEYS[2]" && key != "q.key" && key != "KEYS[3+#L]" && key != "KEYS[#KEYS]" {
 				t.Errorf("%s: %s touches %s", s.Name, m[1], key)
 			}
 		}

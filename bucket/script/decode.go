@@ -78,7 +78,12 @@ func DecodeSettle(c Call, v []Value) (bucket.SettleReply, error) {
 	default:
 		reply.Remaining = r.figures(2)
 		reply.Tripped = r.tripped(2 + c.Items)
-		r.ends(2 + c.Items + len(c.Burns))
+		after := 2 + c.Items + len(c.Burns)
+		if c.Learns {
+			reply.Learned = bucket.Tokens(r.number(after, 0, bucket.LongestAnswer))
+			after++
+		}
+		r.ends(after)
 	}
 	if r.err != nil {
 		return bucket.SettleReply{}, r.err

@@ -17,6 +17,7 @@ type Call struct {
 	Items  int   // how many limits it speaks of
 	Kills  int   // how many kill flags
 	Burns  []int // which items are burn observers
+	Learns bool  // the reply has what was learned of answers
 	Max    bool  // the reply has a maximum for each item, and says whether an override is none
 }
 
@@ -81,8 +82,18 @@ func (l Layout) SettleAt(keys []string, r bucket.SettleRequest, nonce string) (C
 	if r.Deadline < 0 || r.Deadline > bucket.MaxAmount/8 {
 		return Call{}, errors.New("deadline: " + decimal(int64(r.Deadline)) + " is no time")
 	}
+	if r.Answer.Tokens < 0 || r.Answer.Tokens > bucket.MaxAmount {
+		return Call{}, errors.New("answer: " + decimal(int64(r.Answer.Tokens)) + " is not between 0 and 2^53-1")
+	}
 	e.number(int64(r.Deadline))
-	return e.close(l, r.ID, keys, r.Items)
+	e.number(int64(r.Answer.Tokens))
+	c, err := e.close(l, r.ID, keys, r.Items)
+	if err == nil && r.Answer.Tokens > 0 {
+		at := 2 + len(r.Items)
+		c.Learns = true
+		c.Keys = slices.Insert(slices.Clone(c.Keys), at, l.Answers(r.Answer.Of))
+	}
+	return c, err
 }
 
 // Renew encodes a request, as Reserve does.

@@ -84,6 +84,9 @@ func (l Layout) Record(id string) string { return l.prefix() + "r:" + part(id) }
 // Limit is the key of a limit's state. It holds no amount and no date.
 func (l Layout) Limit(lim bucket.Limit) string { return limitKey(l.prefix(), &lim) }
 
+// Answers is the key of how long answers were.
+func (l Layout) Answers(of string) string { return l.prefix() + "a:" + part(of) }
+
 func limitKey(prefix string, lim *bucket.Limit) string {
 	return prefix + "l:" + part(lim.Name) + ":" + kindLetter(lim.Kind) + ":" + part(lim.Span()) + ":" + part(lim.Entity)
 }

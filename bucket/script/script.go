@@ -17,6 +17,7 @@
 //	<ns>:1:{<tag>}:ovr                                    hash: overrides, the last key where they are looked for, no TTL
 //	<ns>:1:{<tag>}:r:<id>                                 string: R, Q = reserved, S = settled or cancelled
 //	<ns>:1:{<tag>}:l:<name>:<kind>:<span>:<entity>        hash: one limit of one entity
+//	<ns>:1:{<tag>}:a:<of>                                 hash: how long the answers were, see bucket.Answer
 //
 // The README of package bucket lists the fields of a limit, the record and each script's arguments
 // and reply. What is stored is what was used, so that a changed maximum, burst or rate forgives and
@@ -48,6 +49,8 @@ var (
 	whenText string
 	//go:embed kills.lua
 	killsText string
+	//go:embed answer.lua
+	answerText string
 	//go:embed override.lua
 	overrideText string
 	//go:embed extend.lua
@@ -81,7 +84,7 @@ const rareEnd = "function rare()\n  if not RARE then RARE=kinds() end\n  return 
 // several bodies have. The body is a function, so that the nonce is added to whatever it returns,
 // except to an error.
 func assemble(name, body string) *Script {
-	body = strings.NewReplacer("--@kills\n", killsText, "--@override\n", overrideText, "--@when\n", whenText).Replace(body)
+	body = strings.NewReplacer("--@kills\n", killsText, "--@override\n", overrideText, "--@when\n", whenText, "--@answer\n", answerText).Replace(body)
 	text := commonText + rareText + sharedText + rareEnd + "local function main()\n" + body + "end\n" +
 		"local R=main()\nif not R.err then R[#R+1]=ARGV[#ARGV] end\nreturn R\n"
 	sum := sha1.Sum([]byte(text))

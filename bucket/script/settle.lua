@@ -1,9 +1,10 @@
--- KEYS as in reserve. ARGV: lease, keep, cell, deadline of the reserve or 0, number of override
+-- KEYS as in reserve, and behind the limits that of the answers where there is one to learn from.
+-- ARGV: lease, keep, cell, deadline of the reserve or 0, the answer's tokens or 0, number of override
 -- fields, field..., then of each limit as in reserve, the amount being the actual one; nonce
-local lease,keep,cell,D=tonumber(ARGV[1]),tonumber(ARGV[2]),tonumber(ARGV[3]),tonumber(ARGV[4])
-local over=5
+local lease,keep,cell,D,tokens=tonumber(ARGV[1]),tonumber(ARGV[2]),tonumber(ARGV[3]),tonumber(ARGV[4]),tonumber(ARGV[5])
+local over=6
 local n=ARGV[over]+0
-local L=load(over+1+n,3,n>0 and #KEYS-3 or #KEYS-2)
+local L=load(over+1+n,3,#KEYS-2-(n>0 and 1 or 0)-(tokens>0 and 1 or 0))
 local state,e,rec=record(keep)
 if state=='S' then return {4,now} end
 if not state and D>0 and now>D+keep then return {5,now} end
@@ -17,6 +18,7 @@ for i=1,#L do
   bad=advance(L[i],false)
   if bad then return redis.error_reply(bad) end
 end
+--@answer
 local live=state and e>now
 local dead=max(e or 0,D)
 if dead==0 then dead=now+lease end
@@ -47,5 +49,11 @@ end
 for i=1,#L do
   local q=L[i]
   if q.kind=='o' then out[#out+1]=q.more_used>0 and RARE.burns(q) and 1 or 0 end
+end
+if answer then
+  out[#out+1]=answer.p
+  if #answer.gone>0 then call('HDEL',KEYS[3+#L],unpack(answer.gone)) end
+  call('HSET',KEYS[3+#L],unpack(answer.set))
+  if answer.fresh then call('PEXPIRE',KEYS[3+#L],int(8*86400000)) end
 end
 return out
