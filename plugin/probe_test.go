@@ -184,6 +184,7 @@ func named(args []string) (map[string]string, error) {
 //	left LIMIT [name=value ...]       what is left of a limit for an entity, and for a class of a shared bucket
 //	reserved LIMIT [name=value ...]   what live reservations hold of it
 //	held, settled                     how many reservations there are of either kind
+//	answers                           how many keys tell how long answers were
 //	limits, longest                   how many limits have state, and bytes of the longest key behind the namespace
 //	override LIMIT VALUE FOR [name=value ...]  sets an override for a time, 0 for ever; answers set
 //	immortal                          keys that never end though they should
@@ -237,8 +238,16 @@ func probes() map[string]scenario.Probe {
 		"reserved": level(func(l script.Level) bucket.Amount { return l.Reserved }),
 		"held":     records(false),
 		"settled":  records(true),
-		"limits":   keys(func(n, _ int) int { return n }),
-		"longest":  keys(func(_, longest int) int { return longest }),
+		"answers": func(ctx context.Context, env scenario.Env, _ []string) (string, error) {
+			s, err := open(env)
+			if err != nil {
+				return "", err
+			}
+			found, err := s.keys(ctx, ":1:{*}:a:*")
+			return strconv.Itoa(len(found)), err
+		},
+		"limits":  keys(func(n, _ int) int { return n }),
+		"longest": keys(func(_, longest int) int { return longest }),
 		"override": func(ctx context.Context, env scenario.Env, args []string) (string, error) {
 			s, err := open(env)
 			if err != nil {

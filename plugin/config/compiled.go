@@ -129,6 +129,7 @@ type Model struct {
 	Context       bucket.Tokens   // 0 = not stated
 	MaxOutput     bucket.Tokens   // 0 = not stated
 	DefaultOutput bucket.Tokens
+	LearnOutput   bool // reserve by how long answers were, where a call asks for no cap
 	Price         bucket.Price
 	Priced        Priced
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/emmer-proxy/emmer/bucket"
 )
 
-// defaultOutput is reserved where a call names no cap and the model no default.
+// defaultOutput is reserved where a call names no cap, nothing was learned and the model has no default.
 const defaultOutput = 1024
 
 func (r *reader) models(c *Compiled, root *node) {
@@ -39,7 +39,7 @@ func printable(s string) bool {
 
 func (r *reader) model(c *Compiled, n *node) *Model {
 	m := &Model{Name: n.key, DefaultOutput: defaultOutput}
-	if !r.object(n, "aliases tokenizer prompt context max_output default_output price", "can") {
+	if !r.object(n, "aliases tokenizer prompt context max_output default_output learn_output price", "can") {
 		return m
 	}
 	m.Context = bucket.Tokens(r.count(n.get("context"), 0, 1, bucket.MaxAmount))
@@ -52,6 +52,7 @@ func (r *reader) model(c *Compiled, n *node) *Model {
 	} else if m.MaxOutput > 0 {
 		m.DefaultOutput = min(m.DefaultOutput, m.MaxOutput)
 	}
+	m.LearnOutput = r.flag(n.get("learn_output"), true)
 	if v := n.get("price"); v != nil {
 		m.Price, m.Priced = r.price(c, v)
 	}

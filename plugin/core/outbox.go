@@ -18,6 +18,7 @@ type Job struct {
 	cancels   bool          // nothing was used
 	lesson    plan.Lesson   // what the call taught, if learns
 	learns    bool
+	answer    bucket.Answer // what the store is to learn
 	keys      []string      // of the reserve, which the settlement names again
 	since, at bucket.Millis // when it was put in, when it is due
 	tries     int

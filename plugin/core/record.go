@@ -90,6 +90,9 @@ func (r *record) json(s *Stream) []byte {
 		w.text("model", p.Model.Name)
 		w.text("target", p.Target.Name)
 		w.number("reserved", int64(p.Input+p.Output))
+		if p.Learned > 0 {
+			w.number("learned", int64(p.Learned))
+		}
 		if p.Method != plan.Uncounted {
 			w.number("counted", int64(p.Input))
 			w.text("method", p.Method.String())

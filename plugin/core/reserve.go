@@ -298,14 +298,21 @@ func (s *Stream) job(p *part, items []bucket.Item) *Job {
 }
 
 // settleAll tells the Worker to book what each part that is held has truly used.
-func (s *Stream) settleAll(now bucket.Millis, items []bucket.Item, lesson plan.Lesson, learns bool, fx *effects) {
+func (s *Stream) settleAll(now bucket.Millis, items []bucket.Item, lesson plan.Lesson, learns bool, answer bucket.Answer, fx *effects) {
 	s.jobs = s.only[:0]
+	last := len(s.parts) - 1
+	for last > 0 && !s.parts[last].held() {
+		last--
+	}
 	for i := range s.parts {
 		p := &s.parts[i]
 		if !p.held() {
 			continue
 		}
 		j := s.job(p, p.Of(items))
+		if i == last {
+			j.answer = answer // in the org's own shard, if it has one
+		}
 		j.lesson, j.learns = lesson, learns
 		learns = false // once a call
 		s.jobs = append(s.jobs, j)

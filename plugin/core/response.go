@@ -164,7 +164,7 @@ func (s *Stream) cancel(now bucket.Millis, fx *effects) {
 	}
 	s.settled = true
 	s.record.settled = "cancelled"
-	s.settleAll(now, s.plan.Nothing(), plan.Lesson{}, false, fx)
+	s.settleAll(now, s.plan.Nothing(), plan.Lesson{}, false, bucket.Answer{}, fx)
 }
 
 // settle books what the call truly used, once.
@@ -191,7 +191,16 @@ func (s *Stream) settle(now bucket.Millis, whole bool, fx *effects) {
 	if how == "usage" {
 		lesson, learns = s.plan.Lesson(usage)
 	}
-	s.settleAll(now, items, lesson, learns, fx)
+	answer := bucket.Answer{}
+	if s.ended(whole) {
+		answer = s.plan.Answer(usage)
+	}
+	s.settleAll(now, items, lesson, learns, answer, fx)
+}
+
+// ended says that a provider ended its answer by itself, and that its length is known.
+func (s *Stream) ended(whole bool) bool {
+	return s.meter != nil && (whole || s.meter.Finished()) && !s.meter.Failed() && !s.meter.Opaque()
 }
 
 // truth is the usage to book: the provider's figure if it gave one, nothing for an error without

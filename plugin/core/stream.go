@@ -393,6 +393,9 @@ func (s *Stream) refuseKilled(names []string, now bucket.Millis, fx *effects) bo
 func (s *Stream) grant(inCallback bool, fx *effects) {
 	s.state = Forwarded
 	fx.count("emmer.granted")
+	if s.plan.Learned > 0 {
+		fx.count("emmer.output_learned")
+	}
 	if s.gateHeld || !s.gate {
 		s.applyEdits(s.gateHeld, fx)
 	}

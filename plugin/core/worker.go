@@ -228,7 +228,7 @@ func (w *Worker) send(now bucket.Millis, fx *effects) {
 			}
 			one, err := j.layout.SettleAt(j.keys, bucket.SettleRequest{
 				ID: j.ID, Deadline: j.Deadline, Lease: w.config.Lease.For, Keep: w.config.Lease.Keep, Cell: w.config.Lease.Cell,
-				Items: plan.Fresh(w.config, j.Items, now),
+				Answer: j.answer, Items: plan.Fresh(w.config, j.Items, now),
 			}, "s."+j.ID)
 			if err != nil {
 				w.outbox.done()
@@ -354,6 +354,9 @@ func (w *Worker) onSettled(c call, replies []callout.Reply, now bucket.Millis, f
 		if r.Class == callout.OK && err == nil {
 			w.outbox.done()
 			fx.count(settledCounter(got.Outcome))
+			if j.answer.Tokens > 0 && got.Outcome != bucket.SettledDuplicate && got.Outcome != bucket.SettledTooOld {
+				w.memory.Told(j.answer.Of, got.Learned, now)
+			}
 			w.gaveBack(j, now)
 			if w.shares.any() {
 				w.shares.answered(shardID(j.layout.Tag), now)

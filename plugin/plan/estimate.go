@@ -8,10 +8,10 @@ import (
 	"github.com/emmer-proxy/emmer/plugin/dialect"
 )
 
-// output is the most that a call may produce: the cap that it asks for, or the model's default
-// where it asks for none, never above what the model can do, for each of n answers.
-func output(m *config.Model, f dialect.Facts, in bucket.Tokens, how Method) bucket.Tokens {
-	each := m.DefaultOutput
+// output is the most that a call may produce: the cap that it asks for, or guess where it
+// asks for none, never above what the model can do, for each of n answers.
+func output(m *config.Model, f dialect.Facts, guess, in bucket.Tokens, how Method) bucket.Tokens {
+	each := guess
 	if f.HasMaxOutput {
 		each = bucket.Tokens(f.MaxOutput)
 		if each <= 0 { // asks for nothing that a provider would do: take what the model might

@@ -55,10 +55,5 @@ func (p *Plan) correct(c *config.Compiled, t *Memory) {
 }
 
 func class(c *config.Compiled, who Caller) string {
-	for i := range c.Identities {
-		if c.Identities[i].Name == classIdentity && i < len(who.Values) {
-			return who.Values[i]
-		}
-	}
-	return ""
+	return who.identity(c, classIdentity)
 }

@@ -34,6 +34,7 @@ type Plan struct {
 	Raw     bucket.Tokens // Input before its correction, if it is an estimate
 	Factor  tokenizer.Factor
 	Output  bucket.Tokens // the most that may be produced, all answers together
+	Learned bucket.Tokens // what was learned that one answer has; 0: Output is not by that
 	Price   bucket.Price
 	Priced  config.Priced
 	Limits  []*config.Limit // those that the call meets, in the order of the configuration
@@ -51,6 +52,7 @@ type Plan struct {
 	currency config.Currency
 	exact    int    // bytes of a text that may be counted exactly
 	class    string // whose estimates are corrected together
+	answers  string // whose answers' lengths are learned together; empty: this call's is not
 }
 
 // defaultTarget stands where no targets are configured.
@@ -66,12 +68,13 @@ func Build(c *config.Compiled, d dialect.Dialect, who Caller, body []byte, now b
 
 // Memory saves work: it remembers the present period of each calendar window, which takes as long to
 // find as a third of a plan, and what counted the call before, which is the guess for the next. That
-// changes no plan; what Learn was told does, where prompts are estimated. Its zero value is ready; one
-// belongs to one configuration.
+// changes no plan; what Learn was told does, where prompts are estimated, and what Told was, where a
+// call asks for no cap. Its zero value is ready; one belongs to one configuration.
 type Memory struct {
 	periods map[*config.Limit][4]bucket.Millis
 	prompt  prompt
 	drift   *tokenizer.Correction
+	lengths lengths
 }
 
 func (t *Memory) bounds(l *config.Limit, now bucket.Millis) [4]bucket.Millis {
@@ -127,7 +130,17 @@ func (t *Memory) Build(c *config.Compiled, d dialect.Dialect, who Caller, body [
 	}
 	p.correct(c, t)
 	if !facts.NoOutput && !facts.Free {
-		p.Output = output(p.Model, facts, p.Input, p.Method)
+		guess := p.Model.DefaultOutput
+		if p.learns() {
+			p.answers = p.alike(c)
+			if n := t.lengths.get(p.answers, now); n > 0 {
+				guess, p.Learned = n, n
+			}
+		}
+		p.Output = output(p.Model, facts, guess, p.Input, p.Method)
+		if p.Learned > 0 {
+			p.Learned = p.Output / bucket.Tokens(max(facts.N, 1))
+		}
 	}
 	return p, p.take(c, t, now)
 }

@@ -64,6 +64,9 @@ func (p *Plan) take(c *config.Compiled, t *Memory, now bucket.Millis) *dialect.R
 	if len(p.Items) == 0 {
 		p.Parts = nil
 	}
+	if refusal == nil {
+		p.fit()
+	}
 	return refusal
 }
 
