@@ -31,6 +31,7 @@ type Entry struct {
 type door struct {
 	name        string
 	entries     []Entry
+	network     []Entry
 	config      []byte
 	between     []Between
 	routes      []envoy.Route
@@ -75,6 +76,11 @@ func startEnvoy(ctx context.Context, o *Options, workers int, doors []door) (gat
 		}
 		if d.jwt != nil {
 			l.JWT = &envoy.JWT{Secret: []byte(d.jwt.Secret), Metadata: d.jwt.Metadata}
+		}
+		for _, e := range d.network {
+			if o.Wasm != "" {
+				l.Network = append(l.Network, envoy.Wasm{Name: e.Name, RootID: e.RootID, File: o.Wasm, VMID: vmID, Env: o.Env, Config: d.config})
+			}
 		}
 		for i, e := range d.entries {
 			if i > 0 {
@@ -141,6 +147,9 @@ func startHostsim(ctx context.Context, o *Options, workers int, doors []door) (g
 		l := hostsim.Listener{Name: d.name, BufferLimit: d.bufferLimit, AccessLog: o.AccessLog}
 		if d.jwt != nil {
 			l.JWT = &hostsim.JWT{Secret: []byte(d.jwt.Secret), Metadata: d.jwt.Metadata}
+		}
+		for _, e := range d.network {
+			l.Network = append(l.Network, hostsim.Filter{Name: e.Name, RootID: e.RootID, Config: d.config, FailurePolicy: "FAIL_RELOAD"})
 		}
 		for _, e := range d.entries {
 			l.Filters = append(l.Filters, hostsim.Filter{

@@ -16,6 +16,7 @@ type Options struct {
 	Wasm    string   // path of the module; "" = a chain without it, on Envoy only
 
 	Modes    map[string][]Entry // chains by name; nil = EmmerModes
+	Network  []Entry            // before the HTTP server, where a scenario says closer; nil = EmmerNetwork
 	Defaults string             // YAML, see MergeConfig; "" = EmmerDefaults
 	Env      map[string]string  // of the VM; BridgeToken is added as EMMER_STORE_TOKEN
 	Probes   map[string]Probe
@@ -52,6 +53,9 @@ func EmmerModes() map[string][]Entry {
 	}
 }
 
+// EmmerNetwork is the entry that ends a running answer on the wire.
+func EmmerNetwork() []Entry { return []Entry{{Name: "emmer.closer", RootID: "emmer.closer"}} }
+
 // EmmerDefaults are the settings that a scenario need not repeat. The timeout is far above Emmer's
 // own: a slow machine must not decide a test that is not about time.
 const EmmerDefaults = `
@@ -67,6 +71,9 @@ const EmmerAccessLog = "%RESPONSE_CODE% %FILTER_STATE(wasm.emmer:PLAIN)%"
 func (o *Options) complete() {
 	if o.Modes == nil {
 		o.Modes = EmmerModes()
+	}
+	if o.Network == nil {
+		o.Network = EmmerNetwork()
 	}
 	if o.Defaults == "" {
 		o.Defaults = EmmerDefaults

@@ -121,6 +121,9 @@ func (w *world) door() door {
 		name: w.name, entries: w.options.Modes[w.mode], config: w.config, between: set.Between,
 		jwt: set.JWT, bufferLimit: set.BufferLimit, idleTimeout: set.IdleTimeout,
 	}
+	if set.Closer {
+		d.network = w.options.Network
+	}
 	bridge := envoy.Cluster{Name: w.bridgeCluster(), Addr: w.bridge.Addr(), HTTP2: set.HTTP2Bridge}
 	if set.Bridge == "none" {
 		bridge.Addr = ""

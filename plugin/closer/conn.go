@@ -24,7 +24,7 @@
 //   - makes a Conn before its first byte toward the client,
 //   - hands it all bytes toward the client, in order, and applies the edits before they go out,
 //   - calls Announce when the head of an answer that may be cut is about to be written, before it is
-//     (never for an answer to HEAD),
+//     (never for an answer to HEAD, nor for one that states its length),
 //   - calls Arm before it writes the final bytes, and writes nothing of that answer after them,
 //   - on Ended lets the host end the stream, or the connection where Close says so, not before,
 //   - calls Disarm when the exchange of an armed mark is over.

@@ -6,6 +6,7 @@ import (
 	"github.com/proxy-wasm/proxy-wasm-go-sdk/proxywasm"
 	"github.com/proxy-wasm/proxy-wasm-go-sdk/proxywasm/types"
 
+	"github.com/emmer-proxy/emmer/plugin/closer"
 	"github.com/emmer-proxy/emmer/plugin/config"
 	"github.com/emmer-proxy/emmer/plugin/core"
 	"github.com/emmer-proxy/emmer/plugin/dialect"
@@ -24,6 +25,11 @@ type exchange struct {
 	spent  bool // this callback of the host has its one deferred action
 	said   bool // a local reply was given to the host
 	gone   bool
+
+	wire      *wire       // the closer's entry of its connection, once asked for
+	announced bool        // its answer may be cut
+	cutting   bool        // the final bytes are handed on, their end is not on the wire
+	mark      closer.Mark // of those
 }
 
 // enter begins a callback. own: it is one of this exchange, so that resumes must wait.
@@ -193,6 +199,7 @@ func (x *exchange) OnHttpStreamDone() {
 	defer x.guard("stream done", &ignored)
 	x.gone = true
 	delete(x.plugin.vm.exchanges, x.id)
+	x.disarm()
 	x.step(core.Event{Kind: core.StreamDone, Now: now()})
 }
 

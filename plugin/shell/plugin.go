@@ -29,8 +29,9 @@ import (
 
 // Roles are told apart by root id (in Istio: pluginName).
 const (
-	roleEmmer = "emmer"
-	roleGate  = "emmer.gate"
+	roleEmmer  = "emmer"
+	roleGate   = "emmer.gate"
+	roleCloser = "emmer.closer"
 )
 
 // tickMillis is how often the worker is called. Envoy's timers are no finer than some 4 ms.
@@ -45,6 +46,7 @@ type machine struct {
 	tag       string
 	exchanges map[uint32]*exchange // by the first entry's context id
 	gates     int                  // live plugins in the gate's role
+	wires     map[uint64]*wire     // connections that the closer's role sees, by their id
 	counters  counters
 }
 
@@ -54,6 +56,7 @@ func (m *machine) NewPluginContext(id uint32) types.PluginContext {
 	if m.exchanges == nil {
 		m.tag = randomTag()
 		m.exchanges = map[uint32]*exchange{}
+		m.wires = map[uint64]*wire{}
 	}
 	return &plugin{vm: m, id: id}
 }
@@ -84,8 +87,8 @@ func (p *plugin) OnPluginStart(int) (status types.OnPluginStartStatus) {
 	}()
 	role, _ := proxywasm.GetProperty([]string{"plugin_root_id"})
 	p.role = string(role)
-	if p.role != roleEmmer && p.role != roleGate {
-		proxywasm.LogCritical("emmer: root id " + strconv.Quote(p.role) + " is unknown: set root_id (Istio: pluginName) to " + roleEmmer + " or " + roleGate)
+	if p.role != roleEmmer && p.role != roleGate && p.role != roleCloser {
+		proxywasm.LogCritical("emmer: root id " + strconv.Quote(p.role) + " is unknown: set root_id (Istio: pluginName) to " + roleEmmer + ", " + roleGate + " or " + roleCloser)
 		return types.OnPluginStartStatusFailed
 	}
 	raw, err := proxywasm.GetPluginConfiguration()
@@ -104,10 +107,15 @@ func (p *plugin) OnPluginStart(int) (status types.OnPluginStartStatus) {
 		return types.OnPluginStartStatusOK
 	}
 	tag := randomTag()
-	p.worker = core.NewWorker(c, tag)
+	if p.role == roleEmmer {
+		p.worker = core.NewWorker(c, tag)
+	}
 	if p.queue, err = proxywasm.RegisterSharedQueue("emmer." + tag); err != nil {
 		proxywasm.LogCritical("emmer: registering a queue: " + err.Error())
 		return types.OnPluginStartStatusFailed
+	}
+	if p.role == roleCloser {
+		return types.OnPluginStartStatusOK
 	}
 	if err := proxywasm.SetTickPeriodMilliSeconds(tickMillis); err != nil {
 		proxywasm.LogCritical("emmer: asking for ticks: " + err.Error())
@@ -116,9 +124,15 @@ func (p *plugin) OnPluginStart(int) (status types.OnPluginStartStatus) {
 	return types.OnPluginStartStatusOK
 }
 
+// NewTcpContext makes what sees a connection's bytes, where the module stands among network filters.
+func (p *plugin) NewTcpContext(id uint32) types.TcpContext { return &wire{plugin: p, id: id} }
+
 func (p *plugin) NewHttpContext(id uint32) types.HttpContext {
-	if p.role == roleGate {
+	switch p.role {
+	case roleGate:
 		return &gate{plugin: p, id: id}
+	case roleCloser:
+		return nil // the SDK then asks for a connection's context
 	}
 	x := &exchange{plugin: p, id: id, stream: p.worker.NewStream(uint64(id))}
 	p.vm.exchanges[id] = x
