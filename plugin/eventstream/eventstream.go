@@ -87,6 +87,7 @@ type Reader struct {
 	long    bool // and longer than is kept
 	value   *word
 	head    Head
+	ended   int
 }
 
 // NewReader makes a reader of one stream.
@@ -98,10 +99,19 @@ func (r *Reader) Broken() bool { return r.broken }
 // Whole says that the stream stands between two messages.
 func (r *Reader) Whole() bool { return !r.broken && r.place == inPrelude && r.nFixed == 0 }
 
+// Ended is how many bytes of the last Write came before the last place in it that is between two
+// messages; -1 if there is none.
+func (r *Reader) Ended() int { return r.ended }
+
 // Write takes the next bytes of the stream.
 func (r *Reader) Write(p []byte) {
+	size := len(p)
+	r.ended = -1
 	for len(p) > 0 && !r.broken {
 		n := 0
+		if r.Whole() {
+			r.ended = size - len(p)
+		}
 		switch r.place {
 		case inPrelude:
 			n = r.fill(p, preludeSize)
@@ -125,6 +135,9 @@ func (r *Reader) Write(p []byte) {
 			n = r.header(p)
 		}
 		p = p[n:]
+	}
+	if r.Whole() {
+		r.ended = size
 	}
 }
 

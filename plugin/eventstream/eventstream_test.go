@@ -274,3 +274,26 @@ func BenchmarkReader(b *testing.B) {
 		r.Write(m)
 	}
 }
+
+func TestEndedIsBetweenMessages(t *testing.T) {
+	one := event("a", "{}")
+	body := one + one + one
+	for n := 0; n <= len(body); n++ {
+		for m := n; m <= len(body); m++ {
+			r := NewReader(&heard{})
+			r.Write([]byte(body[:n]))
+			r.Write([]byte(body[n:m]))
+			want := m/len(one)*len(one) - n
+			if want < 0 {
+				want = -1
+			}
+			if got := r.Ended(); got != want {
+				t.Fatalf("%d to %d: %d, want %d", n, m, got, want)
+			}
+		}
+	}
+	r := NewReader(&heard{})
+	if r.Write([]byte(one + damaged(one, len(one)-1))); r.Ended() != len(one) || r.Whole() {
+		t.Errorf("a broken message: %d", r.Ended())
+	}
+}

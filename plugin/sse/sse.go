@@ -56,12 +56,14 @@ type Reader struct {
 	kind    kind // of the field whose value is being read
 	afterCR bool // an LF now belongs to the line end before it
 	hasData bool // the event has a data line
+	begun   bool // a line that is no comment has come since the last blank one
 	long    bool // the event's name is longer than MaxName
 	nField  uint8
 	nBOM    uint8
 	field   [maxField]byte
 	name    [MaxName]byte
 	nName   int
+	ended   int
 }
 
 // NewReader makes a reader of one stream.
@@ -69,9 +71,26 @@ func NewReader(h Handler) Reader { return Reader{h: h} }
 
 var bom = [3]byte{0xef, 0xbb, 0xbf}
 
+// Whole says that the stream stands between two events. Behind a CR it does, whether or not an LF follows.
+func (r *Reader) Whole() bool {
+	return !r.begun && (r.place == inField && r.nField == 0 || r.place == inBOM && r.nBOM == 0)
+}
+
+// AfterCR says that an LF, if it comes next, belongs to the line that has ended.
+func (r *Reader) AfterCR() bool { return r.afterCR }
+
+// Ended is how many bytes of the last Write came before the last place in it that is between two events;
+// -1 if there is none.
+func (r *Reader) Ended() int { return r.ended }
+
 // Write takes the next bytes of the stream.
 func (r *Reader) Write(p []byte) {
+	size := len(p)
+	r.ended = -1
 	for len(p) > 0 {
+		if r.Whole() {
+			r.ended = size - len(p)
+		}
 		if r.afterCR {
 			r.afterCR = false
 			if p[0] == '\n' {
@@ -103,6 +122,9 @@ func (r *Reader) Write(p []byte) {
 		case inValue:
 			p = r.readValue(p)
 		}
+	}
+	if r.Whole() {
+		r.ended = size
 	}
 }
 
@@ -138,6 +160,7 @@ func (r *Reader) readField(p []byte) []byte {
 // startValue tells the field by its name.
 func (r *Reader) startValue() {
 	r.kind = otherField
+	r.begun = r.begun || r.nField > 0
 	switch string(r.field[:r.nField]) {
 	case "data":
 		r.kind, r.hasData = dataField, true
@@ -204,5 +227,5 @@ func (r *Reader) endEvent() {
 		}
 		r.h.EndEvent(name)
 	}
-	r.hasData, r.long, r.nName = false, false, 0
+	r.hasData, r.begun, r.long, r.nName = false, false, false, 0
 }

@@ -196,3 +196,33 @@ func BenchmarkReader(b *testing.B) {
 		})
 	}
 }
+
+// What was written up to Ended is whole events by the dumb reader's rule: what follows changes nothing of it.
+func TestEndedIsBetweenEvents(t *testing.T) {
+	for _, c := range streams {
+		for n := 0; n <= len(c.in); n++ {
+			for m := n; m <= len(c.in); m++ {
+				col := &collect{}
+				r := NewReader(col)
+				r.Write([]byte(c.in[:n]))
+				whole := r.Whole()
+				r.Write([]byte(c.in[n:m]))
+				end := r.Ended()
+				if end < 0 {
+					if whole {
+						t.Fatalf("%.60q, %d to %d: it stood between events and does not say so", c.in, n, m)
+					}
+					continue
+				}
+				const more = "data: more\n\n"
+				want := append(reference(c.in[:n+end]), event{"", "more"})
+				if got := read([]byte(c.in[:n+end] + more)); !reflect.DeepEqual(got, want) {
+					t.Fatalf("%.60q cut at %d: %q, want %q", c.in, n+end, got, want)
+				}
+				if r.Whole() != (end == m-n) {
+					t.Fatalf("%.60q, %d to %d: Ended is %d", c.in, n, m, end)
+				}
+			}
+		}
+	}
+}
