@@ -25,7 +25,8 @@ const (
 // claudeAnswer reads answers of the Messages API. A stream opens with message_start, whose usage has
 // the input and a first word of the output; message_delta has the cumulative truth of all, and
 // message_stop ends it.
-var claudeAnswer = answer{schema: caSchema[:], roles: caRoles[:], usage: readClaudeUsage, event: claudeEvent}
+var claudeAnswer = answer{schema: caSchema[:], roles: caRoles[:], usage: readClaudeUsage, event: claudeEvent,
+	tail: &claudeEnding}
 
 // claudeCount reads answers that only say how long a prompt is.
 var claudeCount = answer{schema: caCountSchema[:], roles: caRoles[:], event: claudeEvent, free: true}

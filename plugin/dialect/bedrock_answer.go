@@ -30,6 +30,12 @@ const (
 	baIn
 	baOut
 	baAdd
+	baEventStop
+	baEventEnd
+	baOutputs
+	baGeneration
+	baTitanText
+	baCohereText
 	baNodes
 )
 
@@ -43,21 +49,26 @@ var converseAnswerFields = []field{
 var invokeAnswerFields = []field{
 	{"type", caType}, {"message", caMessage}, {"error", caError}, {"index", caIndex}, // Anthropic
 	{"content", caBlocks}, {"content_block", caStart}, {"stop_reason", caFinish},
-	{"contentBlockStart", baEvent}, {"contentBlockDelta", baEvent}, {"messageStop", baEvent}, {"metadata", baMetadata}, // Nova
-	{"generation", caText}, {"prompt_token_count", baIn}, {"generation_token_count", baOut}, // Llama
-	{"inputTextTokenCount", baIn}, {"results", baTitan}, {"outputText", caText}, {"totalOutputTextTokenCount", baOut}, {"completionReason", caFinish}, // Titan
-	{"outputs", baParts}, {"choices", baChoices}, // Mistral, OpenAI
-	{"text", caText}, {"generations", baParts}, // Cohere
+	{"contentBlockStart", baEvent}, {"contentBlockDelta", baEvent}, {"contentBlockStop", baEventStop}, {"messageStop", baEventEnd}, {"metadata", baMetadata}, // Nova
+	{"generation", baGeneration}, {"prompt_token_count", baIn}, {"generation_token_count", baOut}, // Llama
+	{"inputTextTokenCount", baIn}, {"results", baTitan}, {"outputText", baTitanText}, {"totalOutputTextTokenCount", baOut}, {"completionReason", caFinish}, // Titan
+	{"outputs", baOutputs}, {"choices", baChoices}, // Mistral, OpenAI
+	{"text", baCohereText}, {"generations", baParts}, {"finish_reason", caFinish}, // Cohere
 	{"amazon-bedrock-invocationMetrics", caUsage},
 }
 
-var converseAnswer = bedrockAnswer(converseAnswerFields)
+var converseAnswer = func() answer {
+	a := bedrockAnswer(converseAnswerFields)
+	a.tail = &converseEnding
+	return a
+}()
 
 // invokeAnswer reads answers of every family; on a stream Bedrock adds its own figures to the last
 // event, and otherwise to the head.
 var invokeAnswer = func() answer {
 	a := bedrockAnswer(append(invokeAnswerFields, converseAnswerFields...))
 	a.wrapped, a.told, a.event, a.figure = true, readBedrockHeaders, claudeEvent, setBedrockFigure
+	a.tail = &invokeEnding
 	return a
 }()
 
@@ -88,13 +99,19 @@ func bedrockAnswer(root []field) answer {
 			{"text", caText}, {"toolUse", baUse}, {"reasoningContent", baReasoning}, {"image", baPicture},
 			{"thinking", caText}, {"partial_json", caInput}, {"content", caText}, {"stop_reason", caFinish},
 		}},
-		baEvent:    {fields: []field{{"start", baStart}, {"delta", baDelta}, {"contentBlockIndex", caIndex}, {"stopReason", caFinish}}},
-		baMetadata: {fields: []field{{"usage", caUsage}}},
-		baTitan:    {elem: baResult},
-		baResult:   {fields: []field{{"outputText", caText}, {"tokenCount", baAdd}, {"completionReason", caFinish}}},
-		baParts:    {elem: baPart},
-		baPart:     {fields: []field{{"text", caText}, {"stop_reason", caFinish}, {"finish_reason", caFinish}}},
-		baChoices:  {elem: baChoice},
+		baEvent:      {fields: []field{{"start", baStart}, {"delta", baDelta}, {"contentBlockIndex", caIndex}, {"stopReason", caFinish}}},
+		baEventStop:  {fields: []field{{"contentBlockIndex", caIndex}}},
+		baEventEnd:   {fields: []field{{"stopReason", caFinish}}},
+		baOutputs:    {elem: baPart},
+		baGeneration: {text: true},
+		baTitanText:  {text: true},
+		baCohereText: {text: true},
+		baMetadata:   {fields: []field{{"usage", caUsage}}},
+		baTitan:      {elem: baResult},
+		baResult:     {fields: []field{{"outputText", caText}, {"tokenCount", baAdd}, {"completionReason", caFinish}}},
+		baParts:      {elem: baPart},
+		baPart:       {fields: []field{{"text", caText}, {"stop_reason", caFinish}, {"finish_reason", caFinish}}},
+		baChoices:    {elem: baChoice},
 		baChoice: {fields: []field{
 			{"index", caIndex}, {"message", baUseDelta}, {"delta", baUseDelta}, {"text", caText}, {"finish_reason", caFinish}, {"stop_reason", caFinish},
 		}},
@@ -113,6 +130,7 @@ func bedrockAnswer(root []field) answer {
 		roles[n] = itemRole
 	}
 	roles[baThought], roles[baPicture] = textRole, producedRole
+	roles[baGeneration], roles[baTitanText], roles[baCohereText] = textRole, textRole, textRole
 	roles[baIn], roles[baOut], roles[baAdd] = figureRole, figureRole, figureRole
 	return answer{schema: s, roles: roles, usage: readBedrockUsage, event: failsByName, frames: true}
 }

@@ -20,12 +20,14 @@ const (
 	coaName
 	coaArguments
 	coaFinish
+	coaID
 	coaNodes
 )
 
 // cohereAnswer reads answers of the Chat API. Streams are server-sent events, or of v1 one JSON
 // document a line, and end with message-end or stream-end, which has the usage.
-var cohereAnswer = answer{schema: coaSchema[:], roles: coaRoles[:], usage: readCohereUsage, event: cohereEvent}
+var cohereAnswer = answer{schema: coaSchema[:], roles: coaRoles[:], usage: readCohereUsage, event: cohereEvent,
+	tail: &cohereEnding}
 
 func cohereEvent(name string) mark {
 	switch name {
@@ -42,6 +44,7 @@ var coaSchema = [coaNodes]node{
 		{"type", coaType}, {"event_type", coaType}, {"usage", coaUsage}, {"meta", coaUsage}, {"response", coaResponse},
 		{"message", coaMessage}, {"delta", coaDelta}, {"error", coaError}, {"index", coaIndex},
 		{"text", coaWords}, {"tool_calls", coaCalls}, {"tool_call_delta", coaCall}, {"finish_reason", coaFinish},
+		{"id", coaID},
 	}},
 	coaType:     {value: true},
 	coaUsage:    {raw: kindAny},
@@ -62,6 +65,7 @@ var coaSchema = [coaNodes]node{
 	coaName:      {text: true},
 	coaArguments: {text: true, raw: kindAny &^ (kindString | kindNull)},
 	coaFinish:    {},
+	coaID:        {value: true},
 }
 
 var coaRoles = [coaNodes]role{

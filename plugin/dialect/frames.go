@@ -30,6 +30,9 @@ var wrapperSchema = [...]node{{}, {kinds: kindObject, want: "a JSON object", fie
 // Begin starts a message.
 func (f *frameReader) Begin(h *eventstream.Head) {
 	f.m.restart()
+	if at := f.m.at; at != nil {
+		at.now = passing{said: true, step: f.m.api.tail.step(h.EventType())}
+	}
 	f.skip = len(h.ExceptionType()) > 0
 	switch string(h.MessageType()) {
 	case "exception", "error":
@@ -59,7 +62,12 @@ func (f *frameReader) Payload(p []byte) {
 }
 
 // End takes the usage of a message whose checksum is right.
-func (f *frameReader) End() { f.m.endDocument() }
+func (f *frameReader) End() {
+	f.m.endDocument()
+	if f.m.at != nil {
+		f.m.at.pass()
+	}
+}
 
 func (f *frameReader) text(_ uint8, p []byte, _ bool) {
 	for len(p) > 0 {

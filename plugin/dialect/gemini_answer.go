@@ -25,20 +25,30 @@ const (
 	gemaGrounds
 	gemaQueries
 	gemaQuery
+	gemaWrapped
+	gemaID
+	gemaModel
 	gemaNodes
 )
 
 // geminiAnswer reads answers of generateContent, whole, as events or as the elements of an array. One
 // that was blocked ends without a candidate.
-var geminiAnswer = answer{schema: gemaSchema[:], roles: gemaRoles[:], usage: readGeminiUsage, event: failsByName}
+var geminiAnswer = answer{schema: gemaSchema[:], roles: gemaRoles[:], usage: readGeminiUsage, event: failsByName,
+	tail: &geminiEnding}
 
 var geminiCountAnswer = answer{schema: gemaSchema[:], roles: gemaRoles[:], usage: readGeminiUsage, event: failsByName, free: true}
 
+// What a piece has. Code Assist's is within another.
+var geminiPiece = []field{
+	{"candidates", gemaCandidates}, {"promptFeedback", gemaFeedback}, {"usageMetadata", gemaUsage}, {"error", gemaError},
+	{"responseId", gemaID}, {"modelVersion", gemaModel},
+}
+
 var gemaSchema = [gemaNodes]node{
-	gemaRoot: {kinds: kindObject, want: "a JSON object", fields: []field{
-		{"candidates", gemaCandidates}, {"promptFeedback", gemaFeedback}, {"usageMetadata", gemaUsage},
-		{"error", gemaError}, {"response", gemaRoot},
-	}},
+	gemaRoot:       {kinds: kindObject, want: "a JSON object", fields: append([]field{{"response", gemaWrapped}}, geminiPiece...)},
+	gemaWrapped:    {fields: geminiPiece},
+	gemaID:         {value: true},
+	gemaModel:      {value: true},
 	gemaUsage:      {raw: kindAny},
 	gemaError:      {},
 	gemaFeedback:   {fields: []field{{"blockReason", gemaBlocked}}},

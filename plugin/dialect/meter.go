@@ -26,6 +26,8 @@ type answer struct {
 	told func(headers []string) usageRecord
 	// free: the provider bills nothing for the call.
 	free bool
+	// tail says how a stream is ended by us; nil where it can't be.
+	tail *tail
 }
 
 // role is what a place of an answer means.
@@ -91,6 +93,7 @@ type answerMeter struct {
 	api  *answer
 	head ResponseHead
 	sink Sink
+	at   *standing // of a stream that may be ended by us
 	mode meterMode
 	bom  int // bytes of a BOM seen before the mode was decided
 
@@ -138,6 +141,9 @@ func (a *answer) newMeter(h ResponseHead, sink Sink) *answerMeter {
 		m.mode = readsNothing
 		return m
 	}
+	if a.tail != nil {
+		m.at = &standing{}
+	}
 	m.json = newJSONScanner(a.schema, m, answerDepth, true)
 	m.lines, m.first = sse.NewReader(m), true
 	return m
@@ -149,8 +155,12 @@ func (m *answerMeter) Write(p []byte) {
 	if m.closed {
 		return
 	}
+	size := len(p)
 	if m.mode == undecided {
 		p = m.sniff(p)
+	}
+	if m.at != nil {
+		m.at.whole = -1
 	}
 	switch m.mode {
 	case readsJSON, readsArray:
@@ -167,6 +177,9 @@ func (m *answerMeter) Write(p []byte) {
 			m.endText()
 			m.mode = readsNothing
 		}
+	}
+	if m.at != nil {
+		m.stand(size - len(p))
 	}
 }
 
@@ -217,8 +230,13 @@ func (m *answerMeter) sniff(p []byte) []byte {
 // document feeds bytes of one JSON document after another. The documents of a stream that are not
 // parted as they should be are told apart by their ends.
 func (m *answerMeter) document(p []byte) {
+	size := len(p)
 	for len(p) > 0 && m.json.fault == nil {
 		if ended := m.json.state == docDone; ended || m.json.begins() {
+			m.wholeAt(size - len(p))
+			if p[0] == '\n' && m.mode == readsJSON {
+				m.separator('\n')
+			}
 			if isSpace(p[0]) || m.mode == readsArray && m.between(p[0]) {
 				p = p[1:]
 				continue
@@ -232,12 +250,17 @@ func (m *answerMeter) document(p []byte) {
 			m.endDocument()
 		}
 	}
+	m.wholeAt(size - len(p))
 }
 
 // between takes a byte of a streamed array that stands outside of its elements.
 func (m *answerMeter) between(c byte) bool {
 	m.closedArray = m.closedArray || c == ']'
-	return c == '[' || c == ',' || c == ']'
+	if c != '[' && c != ',' && c != ']' {
+		return false
+	}
+	m.separator(c)
+	return true
 }
 
 func (m *answerMeter) restart() {
@@ -246,6 +269,10 @@ func (m *answerMeter) restart() {
 }
 
 func (m *answerMeter) endDocument() {
+	if m.at != nil && (m.mode == readsJSON || m.mode == readsArray) {
+		m.at.pass()
+		m.separator('}')
+	}
 	if m.pending.seen {
 		m.usage.merge(m.pending)
 		m.pending, m.stale = usageRecord{}, false
@@ -300,6 +327,13 @@ func (m *answerMeter) EndEvent(name []byte) {
 	if len(name) > 0 {
 		m.mark(m.api.event(string(name)))
 	}
+	if m.at != nil {
+		if m.at.now.step == noStep && len(name) > 0 {
+			m.at.now.step = m.api.tail.step(name)
+		}
+		m.at.pass()
+		m.at.over = m.at.over || m.done
+	}
 	m.restart()
 }
 
@@ -324,61 +358,17 @@ func (m *answerMeter) Close() {
 	m.closed = true
 }
 
-func (m *answerMeter) Usage() (Usage, Trust) {
-	u, trust := m.reported()
-	if m.Finished() { // all that were made are here, whatever is said of tokens
-		u.Images = max(u.Images, m.pictures)
-	}
-	return u, trust
-}
-
-func (m *answerMeter) reported() (Usage, Trust) {
-	u := m.usage
-	if m.told.seen { // what is said of the whole answer doesn't go stale
-		u.merge(m.told)
-	}
-	switch {
-	case m.api.free && !m.Failed():
-		return Usage{}, WholeUsage
-	case !u.seen, u.empty(): // none, or a mark of the place where it will stand
-		return Usage{}, NoUsage
-	case u.audioMillis > 0 && u.input == 0 && u.output == 0:
-		return u.figures(), WholeUsage // billed by the length of what was heard
-	case u.early, m.produced && (u.output == 0 || m.stale && !m.told.seen):
-		// The figure of a moment before the end: a prompt doesn't grow while it is answered.
-		if u.input == 0 {
-			return Usage{}, NoUsage
-		}
-		return u.figures(), InputUsage
-	case u.input == 0 && u.output > 0 && u.audioMillis == 0:
-		return u.figures(), OutputUsage // no answer follows from no prompt
-	}
-	return u.figures(), WholeUsage
-}
-
-func (m *answerMeter) Produced() bool { return m.produced }
-
-func (m *answerMeter) Failed() bool {
-	if s := m.head.Status; s != 0 && (s < 200 || s > 299) {
-		return true
-	}
-	return m.inBand && !m.produced
-}
-
-func (m *answerMeter) Finished() bool {
-	return m.done || m.closedArray || m.mode == readsJSON && m.json.state == docDone && (m.finish || m.inBand || !m.api.ends)
-}
-
-func (m *answerMeter) Opaque() bool {
-	return m.mode == readsNothing && !m.produced && !m.usage.seen && !m.told.seen
-}
-
 func (m *answerMeter) begin(n uint8, k kinds) string {
+	if m.at != nil {
+		m.at.begin(m.api.tail.spots[n], n == 1, k)
+	}
 	switch m.api.roles[n] {
 	case usageRole, openingRole:
 		m.record, m.overflow = m.record[:0], false
 	case errorRole:
-		m.inBand = m.inBand || k != kindNull
+		if k != kindNull {
+			m.mark(failMark)
+		}
 	case itemRole:
 		m.choice, m.spoke = 0, 0
 	case finishRole:
@@ -412,7 +402,11 @@ func (m *answerMeter) begin(n uint8, k kinds) string {
 	return ""
 }
 
-func (m *answerMeter) end(uint8, kinds, bool) {}
+func (m *answerMeter) end(n uint8, _ kinds, _ bool) {
+	if m.at != nil {
+		m.at.end(m.api.tail.spots[n])
+	}
+}
 
 func (m *answerMeter) key(uint8, []byte, bool) {} // no place of an answer has keys of all kinds
 
@@ -449,6 +443,9 @@ func (m *answerMeter) endText() {
 }
 
 func (m *answerMeter) value(n uint8, k kinds, p []byte) string {
+	if m.at != nil {
+		m.at.value(m.api.tail.spots[n], k, p, m.api.tail.step)
+	}
 	switch role := m.api.roles[n]; {
 	case role == typeRole && k == kindString:
 		m.mark(m.api.event(string(p)))
@@ -468,6 +465,9 @@ func (m *answerMeter) value(n uint8, k kinds, p []byte) string {
 func (m *answerMeter) mark(what mark) {
 	m.finish = m.finish || what == endMark
 	m.inBand = m.inBand || what == failMark
+	if m.at != nil && what == failMark {
+		m.at.now.failed = true
+	}
 }
 
 func (m *answerMeter) raw(n uint8, p []byte, last bool) {

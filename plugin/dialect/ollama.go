@@ -52,7 +52,7 @@ func (d ollamaGenerate) NewScanner(_ RequestHead, maxDepth int, sink Sink) Scann
 
 func (ollamaChat) NewMeter(h ResponseHead, sink Sink) Meter { return ollamaAnswer.newMeter(h, sink) }
 func (ollamaGenerate) NewMeter(h ResponseHead, sink Sink) Meter {
-	return ollamaAnswer.newMeter(h, sink)
+	return ollamaGenerateAnswer.newMeter(h, sink)
 }
 
 // Places of a request beside those of a chat, whose tools and calls are OpenAI's.
@@ -146,18 +146,28 @@ const (
 	ollaInput
 	ollaOutput
 	ollaUsage
+	ollaModel
+	ollaCreated
 	ollaNodes
 )
 
 // ollamaAnswer reads answers of chat and generate. prompt_eval_count is left out or 0 where the prompt
 // was in the model's memory already.
 var ollamaAnswer = answer{schema: ollaSchema[:], roles: ollaRoles[:], usage: readEmbeddingUsage,
-	figure: setOllamaFigure, event: failsByName, ends: true}
+	figure: setOllamaFigure, event: failsByName, ends: true,
+	tail: &ollamaChatEnding}
+
+var ollamaGenerateAnswer = func() answer {
+	a := ollamaAnswer
+	a.tail = &ollamaGenerateEnding
+	return a
+}()
 
 var ollaSchema = [ollaNodes]node{
 	ollaRoot: {kinds: kindObject, want: "a JSON object", fields: []field{
 		{"message", ollaMessage}, {"response", ollaText}, {"thinking", ollaThinking}, {"error", ollaError},
 		{"done", ollaReason}, {"prompt_eval_count", ollaInput}, {"eval_count", ollaOutput},
+		{"model", ollaModel}, {"created_at", ollaCreated},
 	}},
 	ollaError: {},
 	ollaMessage: {fields: []field{
@@ -174,6 +184,8 @@ var ollaSchema = [ollaNodes]node{
 	ollaInput:     {},
 	ollaOutput:    {},
 	ollaUsage:     {raw: kindAny},
+	ollaModel:     {value: true},
+	ollaCreated:   {value: true},
 }
 
 var ollaRoles = [ollaNodes]role{

@@ -22,6 +22,10 @@ const (
 	ansArguments
 	ansAudio
 	ansTranscript
+	ansID
+	ansModel
+	ansCreated
+	ansPlace
 	ansNodes
 )
 
@@ -30,18 +34,26 @@ var ansParts = []field{{"text", ansContent}, {"thinking", ansContent}}
 
 // chatAnswer reads answers of the Chat Completions API and of its predecessor.
 var chatAnswer = answer{schema: ansSchema[:], roles: ansRoles[:], usage: readOpenAIUsage, event: failsByName,
-	same: [2]uint8{ansText, ansContent}} // Together sends both
+	same: [2]uint8{ansText, ansContent}, // Together sends both
+	tail: &chatEnding}
+
+var completionAnswer = func() answer {
+	a := chatAnswer
+	a.tail = &completionEnding
+	return a
+}()
 
 var ansSchema = [ansNodes]node{
 	ansRoot: {kinds: kindObject, want: "a JSON object", fields: []field{
 		{"usage", ansUsage}, {"x_groq", ansGroq}, {"error", ansError}, {"choices", ansChoices},
+		{"id", ansID}, {"model", ansModel}, {"created", ansCreated},
 	}},
 	ansUsage:   {raw: kindAny},
 	ansGroq:    {fields: []field{{"usage", ansUsage}}},
 	ansError:   {},
 	ansChoices: {elem: ansChoice},
 	ansChoice: {fields: []field{
-		{"index", ansIndex}, {"delta", ansMessage}, {"message", ansMessage},
+		{"index", ansPlace}, {"delta", ansMessage}, {"message", ansMessage},
 		{"text", ansText}, {"finish_reason", ansFinish},
 	}},
 	ansIndex:  {},
@@ -62,10 +74,14 @@ var ansSchema = [ansNodes]node{
 	ansArguments:  {text: true, raw: kindAny &^ kindString},
 	ansAudio:      {fields: []field{{"transcript", ansTranscript}}},
 	ansTranscript: {text: true},
+	ansID:         {value: true},
+	ansModel:      {value: true},
+	ansCreated:    {},
+	ansPlace:      {},
 }
 
 var ansRoles = [ansNodes]role{
-	ansUsage: usageRole, ansError: errorRole, ansChoice: itemRole, ansIndex: indexRole, ansFinish: finishRole,
+	ansUsage: usageRole, ansError: errorRole, ansChoice: itemRole, ansIndex: indexRole, ansPlace: indexRole, ansFinish: finishRole,
 	ansMessage: messageRole, ansReasoning: reasoningRole,
 	ansText: textRole, ansContent: textRole, ansRefusal: textRole, ansName: textRole, ansArguments: textRole,
 	ansTranscript: textRole,

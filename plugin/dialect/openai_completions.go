@@ -16,7 +16,7 @@ func (d openAICompletions) NewScanner(_ RequestHead, maxDepth int, sink Sink) Sc
 }
 
 func (openAICompletions) NewMeter(h ResponseHead, sink Sink) Meter {
-	return chatAnswer.newMeter(h, sink)
+	return completionAnswer.newMeter(h, sink)
 }
 
 // It is asked after Chat's, whose paths end in the same word.

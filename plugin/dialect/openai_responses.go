@@ -63,22 +63,30 @@ const (
 	respAnsItem
 	respAnsContent
 	respAnsText
+	respAnsNumber
+	respAnsID
+	respAnsModel
+	respAnsCreated
 	respAnsNodes
 )
 
 var respAnswer = answer{schema: respAnsSchema[:], roles: respAnsRoles[:], usage: readOpenAIUsage, event: respEvent,
-	figure: setToolUsage}
+	figure: setToolUsage, tail: &responsesEnding}
 
 var respAnsSchema = [respAnsNodes]node{
 	respAnsRoot: {kinds: kindObject, want: "a JSON object", fields: []field{
 		{"type", respAnsType}, {"output_index", respAnsIndex}, {"delta", respAnsDelta}, {"response", respAnsResponse},
 		{"usage", respAnsUsage}, {"tool_usage", respAnsTools}, {"error", respAnsError}, {"output", respAnsOutput},
+		{"sequence_number", respAnsNumber},
 	}},
-	respAnsType:     {value: true},
-	respAnsIndex:    {},
-	respAnsDelta:    {text: true},
-	respAnsResponse: {fields: []field{{"usage", respAnsUsage}, {"tool_usage", respAnsTools}, {"error", respAnsError}}},
-	respAnsUsage:    {raw: kindAny},
+	respAnsType:  {value: true},
+	respAnsIndex: {},
+	respAnsDelta: {text: true},
+	respAnsResponse: {fields: []field{
+		{"usage", respAnsUsage}, {"tool_usage", respAnsTools}, {"error", respAnsError},
+		{"id", respAnsID}, {"model", respAnsModel}, {"created_at", respAnsCreated},
+	}},
+	respAnsUsage: {raw: kindAny},
 	// What the provider's own tools did, which usage leaves out: searches by their number, pictures by
 	// the tokens of the model that drew them.
 	respAnsTools:      {fields: []field{{"web_search", respAnsSearch}, {"image_gen", respAnsDrawing}}},
@@ -95,6 +103,10 @@ var respAnsSchema = [respAnsNodes]node{
 	}},
 	respAnsContent: {text: true, elem: respAnsContent, fields: []field{{"text", respAnsText}, {"refusal", respAnsText}}},
 	respAnsText:    {text: true},
+	respAnsNumber:  {},
+	respAnsID:      {value: true},
+	respAnsModel:   {value: true},
+	respAnsCreated: {},
 }
 
 var respAnsRoles = [respAnsNodes]role{
