@@ -219,10 +219,12 @@ func (s *Stream) onRequestHeaders(e *Event, fx *effects) {
 }
 
 // unmetered decides on a call that no meter can read. On the path of an LLM API routes.unknown has a
-// say, unless the call costs nothing; what may pass is counted and logged.
+// say, unless the call costs nothing; what may pass is counted and logged. A known call that asks for an
+// upgrade is refused whatever it says: no API upgrades a POST, and a provider that ignores the wish would
+// answer it unmetered.
 func (s *Stream) unmetered(h plan.Head, known, upgrade bool, fx *effects) {
 	billed := (known || dialect.LLMPath(h.Path)) && (upgrade || !dialect.Free(h.Method, h.Path))
-	if billed && s.w.config.UnknownRoute == config.Deny {
+	if billed && (known || s.w.config.UnknownRoute == config.Deny) {
 		s.dialect = dialect.Speaks(h.Path)
 		refusal := plan.UnknownRoute(h.Path)
 		if upgrade {
