@@ -282,6 +282,9 @@ func (s *Stream) refuseRemembered(now bucket.Millis, fx *effects) bool {
 	if len(replies) > 1 {
 		reply = s.plan.Merge(replies)
 	}
+	if reply.Outcome == bucket.NeverFits && s.plan.Learned > 0 {
+		return false // what was learned is made to fit, by what the store says
+	}
 	s.record.from = "memory"
 	fx.count("emmer.refused_from_memory")
 	s.refuse(s.plan.Deny(w.config, reply), fx)

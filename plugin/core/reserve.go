@@ -18,6 +18,7 @@ type part struct {
 	call   script.Call
 	state  partState
 	full   bool // the script's whole text was sent
+	less   bool // it was asked again, for less
 	leased bool // the Worker was told of it while the call waited for its turn
 	reply  bucket.ReserveReply
 	drawn  *drawn // what it takes of this worker's shares, where the store is away
@@ -60,9 +61,7 @@ func (s *Stream) reserve(now bucket.Millis, fx *effects) bool {
 			s.ask(i, c.Store.Timeout, fx)
 			continue
 		}
-		call, err := p.layout.Reserve(bucket.ReserveRequest{
-			ID: s.id, Lease: c.Lease.For, Keep: c.Lease.Keep, Cell: c.Lease.Cell, Kills: s.flags, Items: p.Of(s.plan.Items),
-		}, "r."+s.id)
+		call, err := s.reserveCall(p)
 		if err != nil {
 			s.failed(p, callout.Reply{Class: callout.Misconfigured, Error: err.Error()}, fx)
 			continue
@@ -71,6 +70,13 @@ func (s *Stream) reserve(now bucket.Millis, fx *effects) bool {
 		s.ask(i, c.Store.Timeout, fx)
 	}
 	return s.awaiting()
+}
+
+func (s *Stream) reserveCall(p *part) (script.Call, error) {
+	l := &s.w.config.Lease
+	return p.layout.Reserve(bucket.ReserveRequest{
+		ID: s.id, Lease: l.For, Keep: l.Keep, Cell: l.Cell, Kills: s.flags, Items: p.Of(s.plan.Items),
+	}, "r."+s.id)
 }
 
 // shard is where a part of a call is kept.
@@ -142,15 +148,15 @@ func (s *Stream) onStore(e *Event, fx *effects) {
 	if p.watches() {
 		s.look(p, reply, e.Now, fx)
 	} else {
-		s.take(p, reply, fx)
+		s.take(int(e.Tag), p, reply, fx)
 	}
 	if !s.awaiting() {
 		s.conclude(false, fx)
 	}
 }
 
-// take takes in the store's answer to one part.
-func (s *Stream) take(p *part, reply callout.Reply, fx *effects) {
+// take takes in the store's answer to one part, which tag is the index of.
+func (s *Stream) take(tag int, p *part, reply callout.Reply, fx *effects) {
 	if reply.Class != callout.OK {
 		s.failed(p, reply, fx)
 		return
@@ -166,6 +172,8 @@ func (s *Stream) take(p *part, reply callout.Reply, fx *effects) {
 	case got.Outcome == bucket.Granted || got.Outcome == bucket.Replayed:
 		p.state = granted
 		s.grantedAgain(p, fx)
+	case got.Outcome == bucket.NeverFits && s.askLess(tag, p, got, fx):
+		return
 	default:
 		p.state = refused
 		s.remember(p, got, fx)
@@ -176,6 +184,24 @@ func (s *Stream) take(p *part, reply callout.Reply, fx *effects) {
 		fx.count("emmer.bad_override")
 	}
 	s.tellKilled(p, fx)
+}
+
+// askLess asks once more, for what an override lets a limit give, where it was only by what was learned
+// that the call could never fit: nothing was taken, so the id is as good as new. Else a figure that an override
+// comes after would refuse its own kind for good.
+func (s *Stream) askLess(tag int, p *part, got bucket.ReserveReply, fx *effects) bool {
+	left := s.deadline - s.askedAt - s.waited
+	if p.less || left <= 0 || s.state != Deciding || !s.plan.Lessen(p.Part, got.Max) {
+		return false
+	}
+	call, err := s.reserveCall(p)
+	if err != nil {
+		return false
+	}
+	p.less, p.call = true, call
+	fx.count("emmer.output_lessened")
+	s.ask(tag, left, fx)
+	return true
 }
 
 // look takes in the kill flags of a shard that the call takes nothing from.

@@ -130,29 +130,52 @@ func (p *Plan) Answer(u dialect.Usage) bucket.Answer {
 // fit makes what was learned no more than the call's limits can ever give, so that no call is refused for
 // good by what others of its kind have produced. Of a default_output the configuration's owner says so.
 func (p *Plan) fit() {
-	if p.Learned == 0 || p.fits(p.Learned) {
+	if p.Learned == 0 {
 		return
 	}
-	low, high := bucket.Tokens(1), p.Learned // the most that fits is low or above, and below high
+	all := make([]int, len(p.Items))
+	most := make([]bucket.Amount, len(p.Items))
+	for i := range p.Items {
+		all[i], most[i] = i, capacity(&p.Items[i].Limit)
+	}
+	p.lessen(all, most)
+}
+
+// Lessen is for a call that a store can never grant, because overrides that it alone knows of let limits
+// of a part give less than they are configured to: it makes what was learned no more than most, which is what
+// the store says that they give, in the part's order. False: that is not what the call is too large by.
+func (p *Plan) Lessen(part *Part, most []bucket.Amount) bool {
+	return p.Learned > 0 && len(most) == len(part.At) && p.lessen(part.At, most)
+}
+
+// lessen changes the amounts of the items at these places, so that none is above its most. Where the
+// prompt alone is, one token is learned. It says whether that made them fit.
+func (p *Plan) lessen(at []int, most []bucket.Amount) bool {
+	if p.fits(p.Learned, at, most) {
+		return false
+	}
+	low, high := bucket.Tokens(0), p.Learned // the most that fits is low or above, and below high
 	for high-low > 1 {
-		if mid := low + (high-low)/2; p.fits(mid) {
+		if mid := low + (high-low)/2; p.fits(mid, at, most) {
 			low = mid
 		} else {
 			high = mid
 		}
 	}
-	p.Learned, p.Output = low, times(low, max(p.Facts.N, 1))
+	p.Learned = max(low, 1)
+	p.Output = times(p.Learned, max(p.Facts.N, 1))
 	worst := p.Estimate(p.Output)
-	for i, l := range p.Limits {
-		p.Items[i].Amount, _ = p.need(l, worst)
+	for _, i := range at {
+		p.Items[i].Amount, _ = p.need(p.Limits[i], worst)
 	}
+	return low > 0
 }
 
 // fits says whether each limit that can refuse could give what answers of this length need.
-func (p *Plan) fits(each bucket.Tokens) bool {
+func (p *Plan) fits(each bucket.Tokens, at []int, most []bucket.Amount) bool {
 	worst := p.Estimate(times(each, max(p.Facts.N, 1)))
-	for i, l := range p.Limits {
-		if amount, ok := p.need(l, worst); !l.Shadow && (!ok || amount > capacity(&p.Items[i].Limit)) && l.Kind != bucket.Burn {
+	for j, i := range at {
+		if amount, ok := p.need(p.Limits[i], worst); Enforced(&p.Items[i]) && (!ok || amount > most[j]) {
 			return false
 		}
 	}
