@@ -13,7 +13,7 @@
 //
 // OpenAI's encodings are counted exactly (package bpe), others are estimated from a fitted table
 // (package approx); Exact says which, ErrorP95 how good. What is learned from reported usage stands
-// in Correction and Outputs, which are plain state that a caller keeps.
+// in Correction, which is plain state that a caller keeps.
 package tokenizer
 
 import (
