@@ -223,7 +223,7 @@ var chatSeeds = []string{
 }
 
 func FuzzChatScanner(f *testing.F) {
-	for _, s := range chatSeeds {
+	for _, s := range append(slices.Clone(chatSeeds), `{"stream":true}`, `{ "stream":true,"stream_options":{}}`, `{"stream_options":null,"stream":true}`) {
 		f.Add([]byte(s), uint16(3))
 	}
 	f.Fuzz(func(t *testing.T, body []byte, cut uint16) {
@@ -247,6 +247,13 @@ func FuzzChatScanner(f *testing.F) {
 			return
 		}
 		got := whole.Facts
+		if a := got.AskUsage; a.With != "" {
+			edited := string(body[:a.At.Start]) + a.With + string(body[a.At.End:])
+			if asks := scanWhole(edited); asks.Fault != nil || !asks.Facts.IncludeUsage || !asks.Facts.Stream || !slices.Equal(asks.Texts, whole.Texts) {
+				t.Fatalf("asked for its usage it is %q: %+v", edited, asks)
+			}
+			got.AskUsage = Splice{}
+		}
 		got.ModelSpan, got.MaxOutput, got.HasMaxOutput, got.N = Span{}, 0, false, 1
 		if got != facts {
 			t.Fatalf("facts\n got %+v\nwant %+v", got, facts)
