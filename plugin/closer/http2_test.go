@@ -13,7 +13,6 @@ import (
 func reference(wire []byte, marks map[Mark]int) (out []byte, endedBy []Mark) {
 	type stream struct {
 		data  []byte
-		mark  *Mark
 		ended bool
 	}
 	streams := map[uint32]*stream{}

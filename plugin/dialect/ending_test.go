@@ -26,10 +26,6 @@ type running struct {
 	read   func(stream string) error
 }
 
-func streamEvent(name, rest string) string {
-	return "event: " + name + "\ndata: {\"type\":\"" + name + "\"" + rest + "}\n\n"
-}
-
 // separately writes each document as one event.
 func separately(f func(...string) string, docs ...string) (all []string) {
 	for _, d := range docs {
