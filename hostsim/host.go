@@ -3,6 +3,7 @@ package hostsim
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log"
@@ -123,6 +124,9 @@ func (h *Host) start(ctx context.Context, o Options) error {
 	known := map[string]*plugin{}
 	for _, lo := range o.Listeners {
 		l := &listener{host: h, name: lo.Name, routes: lo.Routes, bufferLimit: lo.BufferLimit}
+		if lo.TLS != nil {
+			l.tls = &tls.Config{Certificates: []tls.Certificate{*lo.TLS}, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12}
+		}
 		if l.bufferLimit == 0 {
 			l.bufferLimit = 1 << 20
 		}

@@ -1,5 +1,5 @@
 // Package hostsim runs any proxy-wasm module (ABI 0.2.0) under Envoy's rules and serves real HTTP/1.1 and HTTP/2
-// (prior knowledge) on loopback through it, to real upstreams.
+// (prior knowledge, or TLS) on loopback through it, to real upstreams.
 //
 // It is a black box host: it knows the ABI, the filter chain and the network, and refuses to know what the module
 // does. It never imports plugin code. What a module did wrong, and Envoy would have punished with lost bytes, a
@@ -11,6 +11,7 @@
 package hostsim
 
 import (
+	"crypto/tls"
 	"time"
 )
 
@@ -78,6 +79,8 @@ type Listener struct {
 	// connection manager). They must let everything go on: a Pause is a violation.
 	Network []Filter
 	Filters []Filter
+	// TLS is what the listener shows its clients; nil is cleartext. Network filters stand behind it.
+	TLS *tls.Certificate
 	// Routes: the first that matches wins. The route is chosen when the headers leave the chain, so header edits
 	// of a filter count.
 	Routes []Route

@@ -2,6 +2,7 @@ package hostsim
 
 import (
 	"context"
+	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -21,6 +22,7 @@ type listener struct {
 	routes      []Route
 	bufferLimit int
 	jwt         *jwtCheck
+	tls         *tls.Config // nil without
 	format      []logPart
 	server      *http.Server
 	net         net.Listener
@@ -55,6 +57,9 @@ func (l watchedListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
+	}
+	if l.l.tls != nil { // the server sees what it carries, and knows HTTP/2 by its preface
+		c = tls.Server(c, l.l.tls)
 	}
 	watched := &watchedConn{Conn: c}
 	if len(l.l.network) > 0 {
@@ -124,7 +129,11 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// The response may begin while the body still comes.
 		_ = control.EnableFullDuplex()
 	}
-	s := newStream(l, c, requestHead(r), http1)
+	scheme := "http"
+	if l.tls != nil {
+		scheme = "https"
+	}
+	s := newStream(l, c, requestHead(r, scheme), http1)
 	s.trailerNames = trailerNames(r.Trailer)
 	end := r.ContentLength == 0
 	if !c.worker.post(func() { s.begin(end) }) {
@@ -260,13 +269,13 @@ func writeResponse(s *stream, w http.ResponseWriter, control *http.ResponseContr
 }
 
 // requestHead is the header map that a chain sees: pseudo headers first.
-func requestHead(r *http.Request) *fields {
+func requestHead(r *http.Request, scheme string) *fields {
 	path := r.RequestURI
 	if path == "" {
 		path = r.URL.RequestURI()
 	}
 	head := &fields{list: [][2]string{
-		{":authority", r.Host}, {":path", path}, {":method", r.Method}, {":scheme", "http"}}}
+		{":authority", r.Host}, {":path", path}, {":method", r.Method}, {":scheme", scheme}}}
 	// A listener that lets WebSockets pass keeps what asks for one (Envoy, upgrade_configs).
 	upgrade := strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
 	for _, h := range lowerFields(r.Header).list {
@@ -286,7 +295,7 @@ func requestHead(r *http.Request) *fields {
 		head.add("content-length", strconv.FormatInt(r.ContentLength, 10))
 	}
 	if _, ok := head.get("x-forwarded-proto"); !ok {
-		head.add("x-forwarded-proto", "http")
+		head.add("x-forwarded-proto", scheme)
 	}
 	if _, ok := head.get("x-request-id"); !ok {
 		head.add("x-request-id", newRequestID())

@@ -14,11 +14,12 @@ import (
 	"time"
 )
 
-// Listener is one listener with its own filter chain. It speaks HTTP/1.1 and cleartext HTTP/2.
+// Listener is one listener with its own filter chain. It speaks HTTP/1.1 and HTTP/2.
 type Listener struct {
 	Name              string
 	Addr              string // "" = a free port of 127.0.0.1
 	Network           []Wasm // network filters before the connection manager
+	TLS               *TLS   // nil = cleartext
 	JWT               *JWT   // checked before the filters
 	Filters           []Filter
 	Routes            []Route       // first match wins; with Header "" it matches all
@@ -26,6 +27,25 @@ type Listener struct {
 	AccessLog         string        // format of a line, without line end; "" = none
 	StreamIdleTimeout time.Duration // 0 = 60 s
 	RequestTimeout    time.Duration // 0 = none
+}
+
+// TLS is what a listener shows its clients, who choose HTTP/2 or HTTP/1.1 by ALPN. Both are PEM.
+type TLS struct{ Certificate, Key string }
+
+func (t *TLS) socket() object {
+	return object{
+		"name": "envoy.transport_sockets.tls",
+		"typed_config": object{
+			"@type": typeURL + "extensions.transport_sockets.tls.v3.DownstreamTlsContext",
+			"common_tls_context": object{
+				"alpn_protocols": []string{"h2", "http/1.1"},
+				"tls_certificates": []object{{
+					"certificate_chain": object{"inline_string": t.Certificate},
+					"private_key":       object{"inline_string": t.Key},
+				}},
+			},
+		},
+	}
 }
 
 // Filter is one entry of a chain: a plugin, or any HTTP filter as Envoy's own JSON.
@@ -222,10 +242,14 @@ func (e *Envoy) listener(l Listener) (object, error) {
 			return nil, err
 		}
 	}
+	filterChain := object{"filters": chain}
+	if l.TLS != nil {
+		filterChain["transport_socket"] = l.TLS.socket()
+	}
 	out := object{
 		"name":          l.Name,
 		"address":       socket(host, port),
-		"filter_chains": []object{{"filters": chain}},
+		"filter_chains": []object{filterChain},
 	}
 	if l.BufferLimit > 0 {
 		out["per_connection_buffer_limit_bytes"] = l.BufferLimit

@@ -36,6 +36,7 @@ type door struct {
 	between     []Between
 	routes      []envoy.Route
 	clusters    []envoy.Cluster
+	identity    *identity // of TLS; nil without
 	jwt         *JWT
 	bufferLimit int
 	idleTimeout time.Duration
@@ -73,6 +74,9 @@ func startEnvoy(ctx context.Context, o *Options, workers int, doors []door) (gat
 		l := envoy.Listener{
 			Name: d.name, BufferLimit: d.bufferLimit, StreamIdleTimeout: d.idleTimeout,
 			Routes: d.routes, AccessLog: o.AccessLog,
+		}
+		if d.identity != nil {
+			l.TLS = &d.identity.pem
 		}
 		if d.jwt != nil {
 			l.JWT = &envoy.JWT{Secret: []byte(d.jwt.Secret), Metadata: d.jwt.Metadata}
@@ -145,6 +149,9 @@ func startHostsim(ctx context.Context, o *Options, workers int, doors []door) (g
 	}
 	for _, d := range doors {
 		l := hostsim.Listener{Name: d.name, BufferLimit: d.bufferLimit, AccessLog: o.AccessLog}
+		if d.identity != nil {
+			l.TLS = &d.identity.certificate
+		}
 		if d.jwt != nil {
 			l.JWT = &hostsim.JWT{Secret: []byte(d.jwt.Secret), Metadata: d.jwt.Metadata}
 		}

@@ -3,6 +3,7 @@ package scenario
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -33,11 +34,21 @@ type writeJob struct {
 	done  func()
 }
 
-func dialH1(ctx context.Context, addr string) (*h1Conn, error) {
+// dialH1 connects, with TLS unless secure is nil.
+func dialH1(ctx context.Context, addr string, secure *tls.Config) (*h1Conn, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
+	}
+	if secure != nil {
+		secure.ServerName = "127.0.0.1"
+		over := tls.Client(conn, secure)
+		if err := over.HandshakeContext(ctx); err != nil {
+			conn.Close()
+			return nil, err
+		}
+		conn = over
 	}
 	c := &h1Conn{
 		conn:   conn,
@@ -52,8 +63,13 @@ func dialH1(ctx context.Context, addr string) (*h1Conn, error) {
 func (c *h1Conn) close(rude bool) {
 	c.once.Do(func() {
 		close(c.closed)
-		if tcp, ok := c.conn.(*net.TCPConn); ok && rude {
+		under := c.conn
+		if over, ok := under.(*tls.Conn); ok && rude {
+			under = over.NetConn()
+		}
+		if tcp, ok := under.(*net.TCPConn); ok && rude {
 			tcp.SetLinger(0)
+			tcp.Close()
 		}
 		c.conn.Close()
 	})

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net/http"
@@ -11,17 +12,26 @@ import (
 	"time"
 )
 
-// h2Conn is a client's cleartext HTTP/2 connection.
+// h2Conn is a client's HTTP/2 connection, in cleartext or over TLS.
 type h2Conn struct {
 	transport *http.Transport
+	scheme    string
 	cancel    context.CancelFunc
 	ctx       context.Context
 }
 
-func newH2(ctx context.Context) *h2Conn {
+// newH2 makes one whose streams may be sent window bytes at once; 0 is the client's own default.
+func newH2(ctx context.Context, window int, secure *tls.Config) *h2Conn {
 	protocols := new(http.Protocols)
-	protocols.SetUnencryptedHTTP2(true)
-	c := &h2Conn{transport: &http.Transport{Protocols: protocols, DisableCompression: true}}
+	protocols.SetUnencryptedHTTP2(secure == nil)
+	protocols.SetHTTP2(secure != nil)
+	c := &h2Conn{scheme: "http", transport: &http.Transport{
+		Protocols: protocols, DisableCompression: true, TLSClientConfig: secure,
+		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: window},
+	}}
+	if secure != nil {
+		c.scheme = "https"
+	}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	return c
 }
@@ -104,7 +114,7 @@ func (c *h2Conn) begin(x *exchange, o sendOptions, addr string) error {
 			c.close()
 		}
 	}
-	req, err := http.NewRequestWithContext(ctx, m.method, "http://"+addr+"/", nil)
+	req, err := http.NewRequestWithContext(ctx, m.method, c.scheme+"://"+addr+"/", nil)
 	if err != nil {
 		cancel()
 		return err

@@ -178,7 +178,7 @@ func (w *world) begun(ctx context.Context, x *exchange, o sendOptions, addr stri
 	if o.h2 {
 		c, ok := w.h2[o.conn]
 		if !ok || o.conn == "" {
-			c = newH2(ctx)
+			c = newH2(ctx, o.window, w.clientTLS("h2"))
 			if o.conn == "" {
 				w.strays = append(w.strays, c)
 			} else {
@@ -190,7 +190,7 @@ func (w *world) begun(ctx context.Context, x *exchange, o sendOptions, addr stri
 	c, ok := w.h1[o.conn]
 	if !ok || o.conn == "" {
 		var err error
-		if c, err = dialH1(ctx, addr); err != nil {
+		if c, err = dialH1(ctx, addr, w.clientTLS("http/1.1")); err != nil {
 			return err
 		}
 		if o.conn == "" {

@@ -60,6 +60,7 @@ type Settings struct {
 	Workers       int                       `yaml:"workers"`  // 0 = 1
 	Gateways      int                       `yaml:"gateways"` // processes with the same listeners on one Redis; 0 = 1
 	BufferLimit   int                       `yaml:"buffer_limit"`
+	TLS           bool                      `yaml:"tls"`
 	Closer        bool                      `yaml:"closer"` // Options.Network stands before the HTTP server
 	IdleTimeout   time.Duration             `yaml:"idle_timeout"`
 	HTTP2Upstream bool                      `yaml:"http2_upstream"`

@@ -27,6 +27,7 @@ type sendOptions struct {
 	request string
 	label   string
 	h2      bool
+	window  int  // bytes that an HTTP/2 stream may be sent at once; 0 = the client's default
 	hold    bool // send the head only
 	times   int
 	split   []int // sizes of the pieces of the body; the last one repeats
@@ -242,6 +243,11 @@ func (s *Scenario) parseSend(verb string, args []string) (sendOptions, error) {
 			o.label = args[i]
 		case "h2":
 			o.h2 = true
+		case "window":
+			o.window, err = strconv.Atoi(value)
+			if err == nil && (o.window < 1 || !o.h2) {
+				err = errors.New("want h2 before it, and at least 1")
+			}
 		case "hold":
 			o.hold = true
 		case "times":

@@ -34,6 +34,7 @@ type world struct {
 	bridge    *redisgw.Gateway
 	config    []byte
 	tokens    map[string]string
+	identity  *identity // of the gateways' TLS; nil without
 	gateways  []gateway
 
 	exchanges map[string]*exchange
@@ -61,6 +62,12 @@ func newWorld(s *Scenario, mode string, o *Options) (*world, error) {
 	var salt [6]byte
 	rand.Read(salt[:])
 	w.namespace = "s-" + hex.EncodeToString(salt[:])
+	if s.Settings.TLS {
+		var err error
+		if w.identity, err = ownIdentity(); err != nil {
+			return w, err
+		}
+	}
 	for name, script := range s.upstreams {
 		u, err := upstream.Start(script)
 		if err != nil {
@@ -119,7 +126,7 @@ func (w *world) door() door {
 	set := w.s.Settings
 	d := door{
 		name: w.name, entries: w.options.Modes[w.mode], config: w.config, between: set.Between,
-		jwt: set.JWT, bufferLimit: set.BufferLimit, idleTimeout: set.IdleTimeout,
+		identity: w.identity, jwt: set.JWT, bufferLimit: set.BufferLimit, idleTimeout: set.IdleTimeout,
 	}
 	if set.Closer {
 		d.network = w.options.Network
