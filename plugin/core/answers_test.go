@@ -143,3 +143,26 @@ func TestACallIsAskedForAgainWithLess(t *testing.T) {
 		t.Errorf("asked %d times more, refused %d times", calls, refused)
 	}
 }
+
+// TestOneShardLearnsOfACall: a call that settles in two shards teaches once, in its org's own.
+func TestOneShardLearnsOfACall(t *testing.T) {
+	w := newSharded(t, "closed", "closed")
+	s := w.NewStream(1)
+	s.Step(ofOrg("acme"))
+	s.Step(bodyEvent(`{"model":"m","messages":[]}`))
+	for i := range s.parts {
+		e := says(&s.parts[i], bucket.Granted, 0, 0, 100)
+		e.Tag = uint64(i)
+		s.Step(e)
+	}
+	s.Step(responseEvent())
+	taught := map[string]bucket.Tokens{}
+	for _, f := range s.Step(Event{Kind: ResponseBody, Now: 1200, End: true, Body: []byte(`{"choices":[{"message":{"content":"hi"}}],"usage":{"prompt_tokens":9,"completion_tokens":5}}`)}) {
+		if f.Kind == Tell && f.Event.Kind == Settle {
+			taught[f.Event.Job.layout.Tag] = f.Event.Job.answer.Tokens
+		}
+	}
+	if len(taught) != 2 || taught["g"] != 0 || taught["o.acme"] != 5 {
+		t.Errorf("%v", taught)
+	}
+}
