@@ -30,6 +30,7 @@ const logFormat = "%RESPONSE_CODE% %RESPONSE_FLAGS% %FILTER_STATE(wasm.emmer:PLA
 type site struct {
 	name      string
 	hold      string        // pair or flag
+	closer    bool          // the entry before the HTTP server is there too
 	limits    string        // JSON of the limits section
 	more      string        // further sections, each with a comma behind
 	identity  string        // further identities, each with a comma before it
@@ -122,6 +123,9 @@ func newStandOver(t *testing.T, wasm string, over redisgw.Options, n, workers in
 		}
 		l := envoy.Listener{Name: s.name, Filters: append(slices.Clone(s.before), entry("emmer")), AccessLog: logFormat, StreamIdleTimeout: s.idle, RequestTimeout: s.whole,
 			Routes: []envoy.Route{{Cluster: s.name, RetryOn: s.retryOn, Retries: 2}}}
+		if s.closer {
+			l.Network = append(l.Network, *entry("emmer.closer").Wasm)
+		}
 		if s.hold == "pair" {
 			l.Filters = append(l.Filters, entry("emmer.gate"))
 		}
