@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/emmer-proxy/emmer/bucket/buckettest"
@@ -48,6 +50,31 @@ func TestCutOnTheWire(t *testing.T) {
 				Files: []string{filepath.Join("testdata", "wires", "*.txtar")}, Gateway: gateway, Wasm: cutting,
 				Probes: probes(), Redis: redis, CompilationCache: filepath.Join("..", ".cache", "wazero"),
 			})
+		})
+	}
+}
+
+// TestCutsFailWhereTheConnectionIsClosedAtOnce closes the connection in the callback in which its
+// final bytes are written: the host runs the close before the write, and the bytes are lost.
+func TestCutsFailWhereTheConnectionIsClosedAtOnce(t *testing.T) {
+	t.Parallel()
+	broken := wasmbuild.Changed(t, append(slices.Clone(cutHere), in("plugin/shell/wire.go", "		w.plugin.later(w.close)\n", "		w.close()\n"))...)
+	for gateway, redis := range map[string]string{scenario.GatewayHostsim: "", scenario.GatewayEnvoy: buckettest.StartRedis(t)} {
+		t.Run(gateway, func(t *testing.T) {
+			t.Parallel()
+			ran := 0
+			err := scenario.Run(context.Background(), scenario.Options{
+				Files: []string{filepath.Join("testdata", "wires", "a-cut-stream-ends-on-http1.txtar")}, Gateway: gateway, Wasm: broken,
+				Probes: probes(), Redis: redis, CompilationCache: filepath.Join("..", ".cache", "wazero"),
+			}, func(r scenario.Result) {
+				ran++
+				if r.Err == nil {
+					t.Errorf("%s holds", r.Name)
+				}
+			})
+			if err != nil || ran != 2 {
+				t.Errorf("%d ran, %v", ran, err)
+			}
 		})
 	}
 }
