@@ -106,6 +106,9 @@ func startGateway(ctx context.Context, o serveOptions, notes io.Writer) (g *gate
 	}
 	clusters := map[string]hostsim.Cluster{g.settings.cluster: {URL: g.bridge.URL()}}
 	l := hostsim.Listener{Name: listenerName, Address: o.listen, AccessLog: "%REQ(:METHOD)% %REQ(:PATH)% " + scenario.EmmerAccessLog}
+	for _, e := range scenario.EmmerNetwork() {
+		l.Network = append(l.Network, hostsim.Filter{Name: e.Name, RootID: e.RootID, Config: g.settings.json, FailurePolicy: "FAIL_RELOAD"})
+	}
 	for _, e := range scenario.EmmerModes()[g.settings.mode] {
 		l.Filters = append(l.Filters, hostsim.Filter{
 			Name: e.Name, RootID: e.RootID, Config: g.settings.json,

@@ -20,12 +20,13 @@ func (*vm) NewPluginContext(uint32) types.PluginContext { return &root{} }
 
 type root struct {
 	types.DefaultPluginContext
+	name  string
 	first bool
 }
 
 func (r *root) OnPluginStart(int) types.OnPluginStartStatus {
 	name, err := proxywasm.GetProperty([]string{"plugin_root_id"})
-	r.first = err == nil && string(name) == "emmer"
+	r.name, r.first = string(name), err == nil && string(name) == "emmer"
 	text, err := proxywasm.GetPluginConfiguration()
 	if err != nil || !strings.Contains(string(text), `"version":1`) {
 		proxywasm.LogErrorf("configuration %q: %v", text, err)
@@ -34,7 +35,12 @@ func (r *root) OnPluginStart(int) types.OnPluginStartStatus {
 	return types.OnPluginStartStatusOK
 }
 
+func (r *root) NewTcpContext(uint32) types.TcpContext { return &types.DefaultTcpContext{} }
+
 func (r *root) NewHttpContext(uint32) types.HttpContext {
+	if r.name == "emmer.closer" {
+		return nil
+	}
 	if !r.first {
 		return &types.DefaultHttpContext{}
 	}
