@@ -11,7 +11,8 @@ import (
 	"github.com/emmer-proxy/emmer/plugin/internal/wasmbuild"
 )
 
-// cutHere makes the filter end each answer, if it can, at the piece that says so.
+// cutHere makes the filter end each answer, if it can, at the piece that says so, and fail in the
+// closer's entry where bytes say so.
 var cutHere = []wasmbuild.Change{
 	in(shellExchange, "	gone   bool\n", "	gone   bool\n	cut    bool\n"),
 	in(shellExchange, "	defer x.guard(\"response headers\", &action)\n", `	defer x.guard("response headers", &action)
@@ -36,6 +37,12 @@ var cutHere = []wasmbuild.Change{
 	}
 `),
 	in(shellExchange, "	\"strconv\"\n", "	\"strconv\"\n	\"strings\"\n"),
+	in("plugin/shell/wire.go", "	defer w.guard(\"bytes of a connection\")\n", `	defer w.guard("bytes of a connection")
+	if b, _ := proxywasm.GetUpstreamData(0, size); strings.Contains(string(b), "fault-here") {
+		panic("asked for")
+	}
+`),
+	in("plugin/shell/wire.go", "	\"math/rand/v2\"\n", "	\"math/rand/v2\"\n	\"strings\"\n"),
 }
 
 // TestCutOnTheWire ends answers of a filter that cuts where the provider says so, with the closer's
