@@ -9,19 +9,20 @@ import (
 // stringBody reads on inside a string, from p[i] to behind its closing quote or to the end of p.
 func (s *jsonScanner) stringBody(p []byte, i int) int {
 	from := i
+scan: // which a fault breaks off: what was heard before it is the same wherever the pieces end
 	for i < len(p) {
 		switch {
 		case s.sub != 0:
 			if !s.escaped(p[i]) {
 				s.syntax(i)
-				return i
+				break scan
 			}
 			i++
 			continue
 		case s.need != 0:
 			if p[i] < s.lo || p[i] > s.hi {
 				s.badUTF8(i)
-				return i
+				break scan
 			}
 			s.need, s.lo, s.hi = s.need-1, 0x80, 0xbf
 			i++
@@ -61,13 +62,13 @@ func (s *jsonScanner) stringBody(p []byte, i int) int {
 			}
 			i = s.beyondASCII(p, i)
 			if s.fault != nil {
-				return i
+				break scan
 			}
 		case s.lax:
 			i++
 		default:
 			s.syntax(i) // a control character
-			return i
+			break scan
 		}
 	}
 	switch s.mode {

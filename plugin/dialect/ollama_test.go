@@ -257,6 +257,7 @@ func TestOllamaMeterAgreesWithTheReference(t *testing.T) {
 func FuzzOllamaMeter(f *testing.F) {
 	f.Add([]byte(ollamaLine("a")+ollamaLast(`,"prompt_eval_count":26,"eval_count":298`)), uint16(7))
 	f.Add([]byte(`{"error":"x"}`), uint16(7))
+	f.Add([]byte(`{"message":{"content":"0000000\0`), uint16(124))
 	d, _ := Recognise("POST", "/api/chat")
 	f.Fuzz(func(t *testing.T, body []byte, cut uint16) {
 		n := int(cut) % (len(body) + 1)
