@@ -14,6 +14,7 @@ const (
 	coreResponse = "plugin/core/response.go"
 	corePark     = "plugin/core/park.go"
 	coreLocal    = "plugin/core/local.go"
+	coreExact    = "plugin/core/exact.go"
 )
 
 // faulty is the filter with faults built in: where a callback trips over the key that it has for a
@@ -48,6 +49,10 @@ func (s *Stream) Trip(where string) {
 		in(coreLocal, "			s.record.local += s.plan.Limits[p.At[f.item]].Name\n		}\n	}\n", "			s.record.local += s.plan.Limits[p.At[f.item]].Name\n		}\n	}\n	s.Trip(\"drawn\")\n"),
 		in(coreResponse, "	s.state = Responding\n", "	s.Trip(\"response\")\n	s.state = Responding\n"),
 		in(coreResponse, "		s.meter.Write(e.Body)\n", "		s.meter.Write(e.Body)\n		s.Trip(\"chunk\")\n"),
+		in(coreResponse, "		fx.tell(Event{Kind: AnswerHeld, Now: e.Now, Held: s.waits})\n", "		fx.tell(Event{Kind: AnswerHeld, Now: e.Now, Held: s.waits})\n		s.Trip(\"held\")\n"),
+		in(coreExact, "	s.waits.bytes += len(e.Body)\n", "	s.waits.bytes += len(e.Body)\n	if s.state == Answered {\n		s.Trip(\"finish\")\n	}\n"),
+		in(coreExact, "func (s *Stream) onAnswerDue(fx *effects) {\n", "func (s *Stream) onAnswerDue(fx *effects) {\n	s.Trip(\"due\")\n"),
+		in(coreExact, "	s.waits = nil\n", "	s.waits = nil\n	s.Trip(\"let\")\n"),
 		in(coreResponse, "func (s *Stream) onDone(e *Event, fx *effects) {\n", "func (s *Stream) onDone(e *Event, fx *effects) {\n	s.Trip(\"done\")\n"),
 		in(coreResponse, "	if s.state != Passing && s.state != Fresh {\n", "	s.Trip(\"record\")\n	if s.state != Passing && s.state != Fresh {\n"),
 		in(shellExchange, "		x.step(core.Event{Kind: core.StoreUnsent, Now: now(), Tag: tag})\n	}\n", "		x.step(core.Event{Kind: core.StoreUnsent, Now: now(), Tag: tag})\n	}\n	x.stream.Trip(\"sent\")\n"),

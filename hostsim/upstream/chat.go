@@ -114,7 +114,9 @@ func (p *player) chat(u usage) error {
 	body := marshal(answer)
 	if !p.started {
 		p.w.Header().Set("Content-Type", "application/json")
-		p.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		if p.coder == nil {
+			p.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		}
 	}
 	return p.write(body)
 }

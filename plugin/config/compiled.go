@@ -31,6 +31,7 @@ type Compiled struct {
 	Limits       []*Limit
 	KillPoll     bucket.Millis
 	Park         Park
+	Answer       Answer
 }
 
 // Currency is an ISO 4217 code. Unit is how many of bucket.Money's units one unit of it is.
@@ -80,6 +81,13 @@ type Body struct {
 	Depth      int // nesting of JSON; more is 400
 	Inflate    int // bytes that one in a content coding may decode to; more is 413
 	CountExact int // bytes of text, unescaped, that are counted exactly; what follows is estimated
+}
+
+// Answer bounds how long the head of an answer in JSON waits until its cost is known.
+type Answer struct {
+	ExactCost bool          // false: none waits
+	Hold      int           // bytes of its body; a longer one goes without
+	HoldFor   bucket.Millis // a slower one goes without
 }
 
 // Lease is how long a reservation holds without being settled or renewed.

@@ -13,11 +13,11 @@ var faultCases = []struct{ section, text, want string }{
 	{"version", `1.5e0`, "version: found 1.5e0; want 1"},
 	{"currency", "", "currency: found nothing; want the ISO 4217 code that all prices are in, such as EUR"},
 	{"currency", `"euro"`, `currency: found "euro"; want an ISO 4217 code, such as EUR`},
-	{"surprise", "1", "surprise: found an unknown field; want one of version, currency, store, hold, body, lease, failure, identity, routes, models, unknown_model, targets, limits, kill, park"},
+	{"surprise", "1", "surprise: found an unknown field; want one of version, currency, store, hold, body, lease, failure, identity, routes, models, unknown_model, targets, limits, kill, park, answer"},
 	{"cache", "{}", "cache: found a setting of a later version; want it left out, because it is not carried out by this version"},
 	{"breaker", "{}", "breaker: found a setting of a later version; want it left out, because it is not carried out by this version"},
 	{"stream", "{}", "stream: found a setting of a later version; want it left out, because it is not carried out by this version"},
-	{"answer", "{}", "answer: found a setting of a later version; want it left out, because it is not carried out by this version"},
+	{"answer", `{"exact_cost": "yes", "hold": 262144, "hold_for": "1ms", "held": 1}`, "answer.exact_cost: found \"yes\"; want true or false\nanswer.hold: found 262144; want a size from 1KiB to 16MiB, such as 256KiB\nanswer.hold_for: found \"1ms\"; want a time from 10ms to 10s, such as 300ms\nanswer.held: found an unknown field; want one of exact_cost, hold, hold_for"},
 
 	{"store", "", "store: found nothing; want an object with the cluster of the bridge to Redis"},
 	{"store", "[]", "store: found a list; want an object with cluster, protocol, token, timeout, namespace, shard"},

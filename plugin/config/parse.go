@@ -26,8 +26,8 @@ func Parse(doc []byte, env func(string) (string, bool)) (*Compiled, error) {
 }
 
 const (
-	topFields = "version currency store hold body lease failure identity routes models unknown_model targets limits kill park"
-	topLater  = "stream answer cache breaker"
+	topFields = "version currency store hold body lease failure identity routes models unknown_model targets limits kill park answer"
+	topLater  = "stream cache breaker"
 )
 
 func (r *reader) compile(root *node) *Compiled {
@@ -54,6 +54,7 @@ func (r *reader) compile(root *node) *Compiled {
 	r.limits(c, root.get("limits"))
 	r.kill(c, root.get("kill"))
 	r.park(c, root.get("park"))
+	r.answer(c, root.get("answer"))
 	return c
 }
 
@@ -160,6 +161,16 @@ func (r *reader) lease(c *Compiled, n *node) {
 // there are at most about a dozen, and a lease is at most a tenth longer than it was meant.
 func cell(lease bucket.Millis) bucket.Millis {
 	return max(lease/10, 1)
+}
+
+func (r *reader) answer(c *Compiled, n *node) {
+	c.Answer = Answer{ExactCost: true, Hold: 256 << 10, HoldFor: 300}
+	if n == nil || !r.object(n, "exact_cost hold hold_for", "") {
+		return
+	}
+	c.Answer.ExactCost = r.flag(n.get("exact_cost"), true)
+	c.Answer.Hold = r.size(n.get("hold"), 256<<10, 1<<10, 16<<20)
+	c.Answer.HoldFor = r.duration(n.get("hold_for"), 300, 10, 10_000)
 }
 
 func (r *reader) routes(c *Compiled, n *node) {

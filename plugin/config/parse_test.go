@@ -75,7 +75,8 @@ func TestEverySettingOfThisVersion(t *testing.T) {
 	}
 	c := parse(t, string(text))
 
-	if c.Currency != (Currency{"EUR", 1_000_000_000}) || c.KillPoll != 500 || c.Park != (Park{500, 32 << 20}) || c.Failure != FailOpen || c.LocalShare != 20 || c.UnknownRoute != Pass || c.Background != Pass {
+	if c.Currency != (Currency{"EUR", 1_000_000_000}) || c.KillPoll != 500 || c.Park != (Park{500, 32 << 20}) || c.Failure != FailOpen || c.LocalShare != 20 || c.UnknownRoute != Pass || c.Background != Pass ||
+		c.Answer != (Answer{false, 128 << 10, 250}) {
 		t.Errorf("top: %+v", c)
 	}
 	wantStore := Store{Cluster: "emmer-bridge", Protocol: "upstash", Token: "s3cret", Timeout: 80, Namespace: "emmer_eu", Shard: ShardOrg}

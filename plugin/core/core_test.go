@@ -178,12 +178,12 @@ func kinds(fx []Effect) string {
 
 var effectNames = map[EffectKind]string{Hold: "hold", Call: "call", SetHeader: "set", RemoveHeader: "remove", SetResponseHeader: "respond", RemoveResponseHeader: "unrespond", EditResponse: "edit-response",
 	EditBody: "replace", Answer: "answer", ResumeRequest: "resume", ResumeGate: "resume-gate", SetState: "state", Count: "count", Log: "log",
-	Tell: "tell", Release: "release", Wake: "wake", ShareIf: "share-if", Share: "share", Drained: "drained"}
+	Tell: "tell", Release: "release", Wake: "wake", ShareIf: "share-if", Share: "share", Drained: "drained", ResumeAnswer: "resume-answer"}
 
 var eventNames = map[EventKind]string{RequestHeaders: "request-headers", RequestBody: "request-body", RequestTrailers: "request-trailers",
 	GateHeaders: "gate-headers", StoreReply: "store-reply", StoreUnsent: "store-unsent", ResponseHeaders: "response-headers",
 	ResponseBody: "response-body", ResponseTrailers: "response-trailers", StreamDone: "stream-done", Recovered: "recovered",
-	StoreFault: "store-fault", StoreRefused: "store-refused", RefusalAsked: "refusal-asked", RefusalOver: "refusal-over", Drawn: "drawn", StoreAway: "store-away", StoreBack: "store-back", Released: "released", Queued: "queued", LeftQueue: "left-queue", Tick: "tick", Flush: "flush", Settle: "settle", LeaseTaken: "lease-taken", OrgSeen: "org-seen", KillSeen: "kill-seen", SharedStored: "shared-stored", Shutdown: "shutdown"}
+	StoreFault: "store-fault", StoreRefused: "store-refused", RefusalAsked: "refusal-asked", RefusalOver: "refusal-over", Drawn: "drawn", StoreAway: "store-away", StoreBack: "store-back", Released: "released", Queued: "queued", LeftQueue: "left-queue", Tick: "tick", Flush: "flush", Settle: "settle", LeaseTaken: "lease-taken", OrgSeen: "org-seen", KillSeen: "kill-seen", SharedStored: "shared-stored", Shutdown: "shutdown", AnswerDue: "answer-due", AnswerHeld: "answer-held", AnswerLet: "answer-let"}
 
 func responseEvent() Event {
 	return Event{Kind: ResponseHeaders, Now: 1100, Response: dialect.ResponseHead{Status: 200, ContentType: "application/json"}}

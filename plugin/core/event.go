@@ -32,9 +32,10 @@ const (
 	StoreReply                            // Tag, Status, Body
 	StoreUnsent                           // Tag: the host would not send the call
 	Released                              // what a Release said: a call that waited goes on
-	ResponseHeaders                       // Response, Ungated, End
-	ResponseBody                          // Body is this piece, End
-	ResponseTrailers                      //
+	ResponseHeaders                       // Response, Ungated, Gated, End
+	ResponseBody                          // AtGate, Body is this piece, End
+	ResponseTrailers                      // AtGate
+	AnswerDue                             // what a Release said: an answer whose head is held goes on
 	StreamDone                            // the exchange is over, however it ended
 	Recovered                             // a fault of the filter was caught in this exchange
 )
@@ -56,6 +57,8 @@ const (
 	StoreBack                          // Drawn: its shard gave an answer
 	RefusalOver                        // Job: what was granted, though the like was refused
 	RefusalAsked                       // Refusal: a call that it covers asks the store all the same
+	AnswerHeld                         // Held: the head of an answer waits
+	AnswerLet                          // Held: it waits no longer
 	SharedStored                       // OK: whether the ShareIf was stored
 	Shutdown                           // the plugin ends; Drained answers when nothing is left to send
 )
@@ -73,6 +76,8 @@ type Event struct {
 	Body     []byte // valid during Step only: of a request, an answer or the store's answer
 	Response dialect.ResponseHead
 	Ungated  bool // of an answer: the provider's, to a call that no gate held
+	Gated    bool // of an answer: the gate's half has seen this head, and nothing of the body yet
+	AtGate   bool // it is the gate's half that sees this
 
 	Tag    uint64
 	Status string // of the store's answer, empty if it broke off
@@ -83,6 +88,7 @@ type Event struct {
 	Flag  KillFlag
 	Home  string
 	Place *place
+	Held  *heldAnswer
 
 	Refusal *refusal
 	Drawn   *drawn
@@ -107,6 +113,7 @@ const (
 	Answer                                     // local reply: Status, Headers, Body
 	ResumeRequest                              // let go what this entry holds
 	ResumeGate                                 // let go what the gate holds
+	ResumeAnswer                               // let go the head of the answer, if it is held here
 	SetState                                   // filter state Name = Body, for access logs
 	Count                                      // counter Name += N
 	Log                                        // a line for the operator: Value

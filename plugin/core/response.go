@@ -44,6 +44,12 @@ func (s *Stream) onResponseHeaders(e *Event, fx *effects) {
 	if s.plan.Asks && !e.End {
 		s.filterUsage(e.Response, fx)
 	}
+	if s.holdsAnswer(e, fx) {
+		s.atGate = e.Gated
+		s.waits = &heldAnswer{n: s.n, at: e.Now, until: e.Now + s.w.config.Answer.HoldFor}
+		fx.tell(Event{Kind: AnswerHeld, Now: e.Now, Held: s.waits})
+		fx.hold()
+	}
 	if e.End {
 		// HEAD, 204 and 304 have no body callback.
 		s.finish(e.Now, true, fx)
@@ -94,7 +100,8 @@ func (s *Stream) loseHeld(fx *effects) {
 }
 
 func (s *Stream) onResponseBody(e *Event, fx *effects) {
-	if s.state != Responding {
+	if e.AtGate != s.atGate || s.state != Responding {
+		s.keepBehind(e, fx)
 		return
 	}
 	if s.filter != nil {
@@ -106,6 +113,21 @@ func (s *Stream) onResponseBody(e *Event, fx *effects) {
 	if e.End {
 		s.finish(e.Now, true, fx)
 	}
+	if s.waits != nil {
+		s.keepOrLetGo(e, fx)
+	}
+}
+
+func (s *Stream) onResponseTrailers(e *Event, fx *effects) {
+	if e.AtGate != s.atGate || s.state != Responding {
+		s.keepBehind(e, fx)
+		return
+	}
+	s.loseHeld(fx)
+	s.finish(e.Now, true, fx)
+	if s.waits != nil {
+		s.keepOrLetGo(e, fx)
+	}
 }
 
 // UsageHeaders are the headers of the answer whose values Response.Usage is to have.
@@ -116,9 +138,12 @@ func (s *Stream) UsageHeaders() []string {
 	return nil
 }
 
-// Metering says whether response bytes are still wanted.
-func (s *Stream) Metering() bool {
-	return s.state == Responding && (s.filter != nil || !s.meter.Opaque())
+// AtGate says that the gate's half is to read the answer.
+func (s *Stream) AtGate() bool { return s.atGate }
+
+// Metering says whether response bytes are still wanted of this half.
+func (s *Stream) Metering(atGate bool) bool {
+	return s.state == Responding && atGate == s.atGate && (s.filter != nil || !s.meter.Opaque())
 }
 
 // finish ends the metering of an answer. whole: the provider ended it, not an abort.
@@ -149,6 +174,9 @@ func (s *Stream) onDone(e *Event, fx *effects) {
 		s.settle(e.Now, false, fx)
 	case Responding:
 		s.finish(e.Now, false, fx)
+	}
+	if s.waits != nil {
+		s.dropWait(fx)
 	}
 	if s.state != Passing && s.state != Fresh {
 		fx.add(Effect{Kind: SetState, Name: "emmer", Body: s.record.json(s)})

@@ -69,6 +69,8 @@ type Stream struct {
 	meter   dialect.Meter
 	filter  *dialect.UsageFilter // of an answer with a frame that is not the caller's; else nil
 	output  *plan.Output
+	atGate  bool        // the gate's half reads the answer
+	waits   *heldAnswer // the head of the answer, while it is held; else nil
 	settled bool
 	jobs    []*Job // the settlements, once they were told
 	only    [1]*Job
@@ -100,10 +102,9 @@ func (s *Stream) Step(event Event) []Effect {
 	case ResponseBody:
 		s.onResponseBody(e, &fx)
 	case ResponseTrailers:
-		if s.state == Responding {
-			s.loseHeld(&fx)
-			s.finish(e.Now, true, &fx)
-		}
+		s.onResponseTrailers(e, &fx)
+	case AnswerDue:
+		s.onAnswerDue(&fx)
 	case StreamDone:
 		s.onDone(e, &fx)
 	case Recovered:
@@ -484,5 +485,10 @@ func (s *Stream) onRecovered(e *Event, fx *effects) {
 		// The answer flows on unmetered; what was seen so far is booked.
 		s.loseHeld(fx)
 		s.finish(e.Now, false, fx)
+	}
+	if s.waits != nil {
+		// Whatever was at fault, its head goes on, without the cost.
+		s.dropWait(fx)
+		fx.add(Effect{Kind: ResumeAnswer})
 	}
 }

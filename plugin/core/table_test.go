@@ -51,11 +51,14 @@ func reach(t *testing.T, w *Worker, pair bool, to State) *Stream {
 		if to == Forwarded {
 			break
 		}
-		step(responseEvent())
+		e := responseEvent()
+		e.Gated = pair
+		step(e)
 		if to == Responding {
 			break
 		}
-		step(Event{Kind: ResponseBody, Now: 1200, Body: []byte(answer), End: true})
+		step(Event{Kind: ResponseBody, Now: 1200, Body: []byte(answer), End: true, AtGate: pair})
+		step(Event{Kind: AnswerDue, Now: 1200})
 		if to == Closed {
 			step(Event{Kind: StreamDone, Now: 1300})
 		}
@@ -86,6 +89,10 @@ func TestEveryPairOfStateAndEvent(t *testing.T) {
 			{Kind: ResponseBody, Now: 1200, Body: []byte(answer)},
 			{Kind: ResponseBody, Now: 1200, Body: []byte(answer), End: true},
 			{Kind: ResponseTrailers, Now: 1200, End: true},
+			{Kind: ResponseBody, Now: 1200, Body: []byte(answer), AtGate: true},
+			{Kind: ResponseBody, Now: 1200, Body: []byte(answer), End: true, AtGate: true},
+			{Kind: ResponseTrailers, Now: 1200, End: true, AtGate: true},
+			{Kind: AnswerDue, Now: 1240},
 			{Kind: Recovered, Now: 1250},
 			{Kind: StreamDone, Now: 1300},
 		}
@@ -105,7 +112,10 @@ func TestEveryPairOfStateAndEvent(t *testing.T) {
 				if e.End {
 					name += "/end"
 				}
-				if e.Flag.Field != "" {
+				if e.AtGate {
+				name += "/at-gate"
+			}
+			if e.Flag.Field != "" {
 					name += "/killed"
 				}
 				if e.Kind == StoreReply {
@@ -199,7 +209,7 @@ func TestRandomEventsKeepThePromises(t *testing.T) {
 			var e Event
 			switch r.Intn(13) {
 			case 12:
-				e = Event{Kind: Released, Now: 1005, End: r.Intn(4) == 0}
+				e = Event{Kind: []EventKind{Released, AnswerDue}[r.Intn(2)], Now: 1005, End: r.Intn(4) == 0}
 			case 0, 1:
 				e = headersEvent(gate)
 				e.End = r.Intn(8) == 0
@@ -227,10 +237,11 @@ func TestRandomEventsKeepThePromises(t *testing.T) {
 				e = responseEvent()
 				e.Response.Status = []int{200, 500}[r.Intn(2)]
 				e.End = r.Intn(4) == 0
+				e.Gated = gate && r.Intn(4) > 0
 			case 10:
-				e = Event{Kind: ResponseBody, Now: 1003, Body: []byte(answer[:r.Intn(len(answer))]), End: r.Intn(2) == 0}
+				e = Event{Kind: ResponseBody, Now: 1003, Body: []byte(answer[:r.Intn(len(answer))]), End: r.Intn(2) == 0, AtGate: gate && r.Intn(2) == 0}
 			case 11:
-				e = Event{Kind: []EventKind{ResponseTrailers, Recovered, RequestTrailers}[r.Intn(3)], Now: 1004}
+				e = Event{Kind: []EventKind{ResponseTrailers, Recovered, RequestTrailers}[r.Intn(3)], Now: 1004, AtGate: gate && r.Intn(2) == 0}
 			}
 			cause = e.Kind
 			apply(s.Step(e))
@@ -240,6 +251,9 @@ func TestRandomEventsKeepThePromises(t *testing.T) {
 		apply(s.Step(Event{Kind: StreamDone, Now: 2000}))
 		if n := len(w.parked.places); n != 0 || w.parked.bytes != 0 {
 			t.Fatalf("seed %d: %d calls still wait for their turn, with %d bytes", seed, n, w.parked.bytes)
+		}
+		if n := len(w.answers.list); n != 0 {
+			t.Fatalf("seed %d: %d answers still wait for their cost", seed, n)
 		}
 		if answers > 1 || settles > 1 {
 			t.Fatalf("seed %d: %d answers, %d settlements", seed, answers, settles)

@@ -24,7 +24,7 @@ func TestAPromptThatNoFigureIsGivenForIsEstimated(t *testing.T) {
 		{"a stream that was cut", frame, false, 51},
 	} {
 		s := reach(t, newWorker(t, "pair", "closed"), true, Responding)
-		s.Step(Event{Kind: ResponseBody, Now: 1200, Body: []byte(c.body), End: c.end})
+		s.Step(Event{Kind: ResponseBody, Now: 1200, Body: []byte(c.body), End: c.end, AtGate: true})
 		s.Step(Event{Kind: StreamDone, Now: 1300})
 		u := s.record.usage
 		if u.Input != s.plan.Input || u.Input == 0 || u.Output != c.out || s.record.settled != "estimate" {

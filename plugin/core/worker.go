@@ -13,27 +13,28 @@ import (
 
 // Worker is what outlives exchanges in one VM. Streams read its tables; only its Step writes them.
 type Worker struct {
-	config *config.Compiled
-	tag    string // names this worker in ids; random, from the shell
-	layout script.Layout
-	store  callout.Upstash
-	kills  killTable
-	denied refusals    // what the store refused lately
-	shares shares      // what passes while the store is away
-	memory plan.Memory // a stream that plans may keep work in it; only Step lets it learn
-	outbox outbox
-	leases leases
-	parked parkTable
-	calls  map[uint64]call // in flight, by tag
-	next   uint64          // tag of the next call
-	drain  bool
-	now    bucket.Millis                  // of the present step
-	ticked bucket.Millis                  // when the last tick was
-	doubt  bucket.Millis                  // when to look for calls that a fault kept from being sent; 0 = no fault
-	said   [callout.Classes]bucket.Millis // when the log last heard of a store fault of a class
-	sent   bucket.Millis                  // when the outbox last sent something
-	looked bucket.Millis                  // when the shared data was last read
-	spare  [][]Effect                     // to be used again; as many as steps were ever nested
+	config  *config.Compiled
+	tag     string // names this worker in ids; random, from the shell
+	layout  script.Layout
+	store   callout.Upstash
+	kills   killTable
+	denied  refusals    // what the store refused lately
+	shares  shares      // what passes while the store is away
+	memory  plan.Memory // a stream that plans may keep work in it; only Step lets it learn
+	outbox  outbox
+	leases  leases
+	parked  parkTable
+	answers heldTable
+	calls   map[uint64]call // in flight, by tag
+	next    uint64          // tag of the next call
+	drain   bool
+	now     bucket.Millis                  // of the present step
+	ticked  bucket.Millis                  // when the last tick was
+	doubt   bucket.Millis                  // when to look for calls that a fault kept from being sent; 0 = no fault
+	said    [callout.Classes]bucket.Millis // when the log last heard of a store fault of a class
+	sent    bucket.Millis                  // when the outbox last sent something
+	looked  bucket.Millis                  // when the shared data was last read
+	spare   [][]Effect                     // to be used again; as many as steps were ever nested
 }
 
 // call is a call of the Worker in flight: settlements, or one renewal, or a poll.
@@ -137,6 +138,10 @@ func (w *Worker) Step(event Event) []Effect {
 		w.onRefusal(e, &fx)
 	case Queued:
 		w.parked.put(e.Place, e.Now)
+	case AnswerHeld:
+		w.answers.list = append(w.answers.list, e.Held)
+	case AnswerLet:
+		w.answers.drop(e.Held)
 	case LeftQueue:
 		w.parked.drop(e.Place)
 		w.drained(&fx)
@@ -159,6 +164,7 @@ func (w *Worker) Step(event Event) []Effect {
 			w.pollKills(e, &fx)
 		}
 		w.parked.tick(e.Now, &w.kills, w.drain, &fx)
+		w.answers.tick(e.Now, w.drain, &fx)
 	case StoreFault:
 		w.complain(e.Class, e.Text, e.Cluster, e.Now, &fx)
 	case SharedStored:
@@ -172,6 +178,7 @@ func (w *Worker) Step(event Event) []Effect {
 	case Shutdown:
 		w.drain = true
 		w.parked.tick(e.Now, &w.kills, true, &fx)
+		w.answers.tick(e.Now, true, &fx)
 		w.send(e.Now, &fx)
 		w.drained(&fx)
 	}

@@ -88,6 +88,13 @@ func EventStream(contentType string) bool {
 	return strings.EqualFold(strings.Trim(kind, " \t"), "text/event-stream")
 }
 
+// JSON says whether a content type is that of one JSON document.
+func JSON(contentType string) bool {
+	kind, _, _ := strings.Cut(contentType, ";")
+	kind = strings.ToLower(strings.Trim(kind, " \t"))
+	return kind == "application/json" || strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json")
+}
+
 // NewScanner makes d's scanner of a body as it came.
 func NewScanner(d Dialect, h RequestHead, maxDepth int, sink Sink) Scanner {
 	inner := d.NewScanner(h, maxDepth, sink)

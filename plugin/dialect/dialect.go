@@ -124,6 +124,7 @@ type ResponseHead struct {
 	ContentType     string
 	ContentEncoding string
 	HasLength       bool // it states its length
+	Length          int64
 }
 
 // Usage is what a provider reports. What is said to be part of a figure is included in it.
@@ -169,6 +170,8 @@ type Meter interface {
 	Finished() bool
 	// Opaque says that the body is of a kind this meter can't read; it need not be fed further.
 	Opaque() bool
+	// Plain says that what was seen so far may be a JSON answer that comes whole, whatever its label says.
+	Plain() bool
 }
 
 // Reason classes a refusal.

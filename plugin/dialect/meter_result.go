@@ -50,3 +50,5 @@ func (m *answerMeter) Finished() bool {
 func (m *answerMeter) Opaque() bool {
 	return m.mode == readsNothing && !m.produced && !m.usage.seen && !m.told.seen
 }
+
+func (m *answerMeter) Plain() bool { return m.mode == undecided || m.mode == readsJSON }

@@ -134,6 +134,25 @@ func (p *Plan) Headers(r bucket.ReserveReply) [][2]string {
 	return out
 }
 
+// Settled are the headers of an admitted call that say what it has cost and, with what it did not use
+// given back, what is left. r is the store's answer to the reserve, empty where it gave none; took is Actual
+// of u. No store is asked: what others took meanwhile is not in it.
+func (p *Plan) Settled(r bucket.ReserveReply, took []bucket.Item, u dialect.Usage) [][2]string {
+	var out [][2]string
+	if len(r.Remaining) == len(p.Items) && len(took) == len(p.Items) {
+		left := make([]bucket.Amount, len(took))
+		for i := range took {
+			left[i] = r.Remaining[i] + p.Items[i].Amount - took[i].Amount
+		}
+		r.Remaining = left
+		out = p.rates(r)
+	}
+	if cost, ok := p.Cost(u); ok {
+		out = append(out, [2]string{"x-gateway-cost-" + strings.ToLower(p.currency.Code), decimal(cost, p.currency)})
+	}
+	return out
+}
+
 func (d Denial) withHeaders(rates [][2]string) Denial {
 	d.Headers = append(rates, [2]string{"x-emmer-decision", d.Decision()})
 	if d.Limit != "" {

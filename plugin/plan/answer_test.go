@@ -28,6 +28,37 @@ func headersOf(list [][2]string) string {
 	return b.String()
 }
 
+// TestHeadersOfASettledCall gives back what the call did not use, also where that is less than nothing.
+func TestHeadersOfASettledCall(t *testing.T) {
+	p := build(t, compiled(t, "limits", answerLimits), nil, `{"model": "m-1", `+hello+`}`)
+	remaining := []bucket.Amount{80_000, 4_000, 59, 49_000_000_000, 1}
+	r := bucket.ReserveReply{Outcome: bucket.Granted, Now: now, By: -1, Remaining: remaining}
+	for _, u := range []dialect.Usage{{}, {Input: 9, Output: 2}, {Input: 1000, Output: 4000}} {
+		took := p.Actual(u)
+		// The dumb way: as if the store had been asked for that much.
+		asIf := r
+		asIf.Remaining = nil
+		for i, left := range remaining {
+			asIf.Remaining = append(asIf.Remaining, left+p.Items[i].Amount-took[i].Amount)
+		}
+		cost, _ := p.Cost(u)
+		want := strings.Replace(headersOf(p.Headers(asIf)), "x-emmer-decision: granted\n", "x-gateway-cost-eur: "+decimal(cost, p.currency)+"\n", 1)
+		if got := headersOf(p.Settled(r, took, u)); got != want {
+			t.Errorf("%+v:\n%swant\n%s", u, got, want)
+		}
+		if got := headersOf(p.Settled(bucket.ReserveReply{}, nil, u)); got != "x-gateway-cost-eur: "+decimal(cost, p.currency)+"\n" {
+			t.Errorf("without the store's answer: %s", got)
+		}
+	}
+	if remaining[0] != 80_000 {
+		t.Error("the store's answer was changed")
+	}
+	p = build(t, compiled(t, "models", `{"bare": {}}`, "limits", "[]"), nil, `{"model": "bare", `+hello+`}`)
+	if got := p.Settled(bucket.ReserveReply{}, nil, dialect.Usage{Input: 1}); len(got) != 0 {
+		t.Errorf("without a price: %q", got)
+	}
+}
+
 func TestHeadersOfAGrantedCall(t *testing.T) {
 	p := build(t, compiled(t, "limits", answerLimits), nil, `{"model": "m-1", `+hello+`}`)
 	for _, x := range []struct {

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"math"
 	"strconv"
 
 	"github.com/proxy-wasm/proxy-wasm-go-sdk/proxywasm"
@@ -25,6 +26,8 @@ type exchange struct {
 	spent  bool // this callback of the host has its one deferred action
 	said   bool // a local reply was given to the host
 	gone   bool
+	gated  bool // the gate's half has seen the head of the answer, and nothing of its body
+	paused bool // the head of the answer is held here
 
 	wire      *wire       // the closer's entry of its connection, once asked for
 	announced bool        // its answer may be cut
@@ -141,13 +144,21 @@ func (x *exchange) OnHttpResponseHeaders(_ int, end bool) (action types.Action) 
 	for _, name := range x.stream.UsageHeaders() {
 		usage = append(usage, responseHeader(name))
 	}
-	return x.step(core.Event{Kind: core.ResponseHeaders, Now: now(), End: end, Ungated: x.ungated(), Response: dialect.ResponseHead{
+	h := dialect.ResponseHead{
 		Usage:           usage,
 		Status:          status(responseHeader(":status")),
 		ContentType:     responseHeader("content-type"),
 		ContentEncoding: responseHeader("content-encoding"),
-		HasLength:       responseHeader("content-length") != "",
-	}})
+	}
+	if length := responseHeader("content-length"); length != "" {
+		h.HasLength, h.Length = true, math.MaxInt64
+		if n, err := strconv.ParseInt(length, 10, 64); err == nil {
+			h.Length = n
+		}
+	}
+	action = x.step(core.Event{Kind: core.ResponseHeaders, Now: now(), End: end, Ungated: x.ungated(), Gated: x.gated, Response: h})
+	x.paused = action == types.ActionPause
+	return action
 }
 
 // ungated says that the provider answered a call that should have been held by a gate and met none:
@@ -176,19 +187,38 @@ func status(s string) int {
 
 func (x *exchange) OnHttpResponseBody(size int, end bool) (action types.Action) {
 	x.enter(true)
+	defer x.answerMoves(&action)
 	defer x.guard("response body", &action)
-	if x.stream.State() != core.Responding {
+	if x.stream.State() != core.Responding && !x.paused {
 		return types.ActionContinue
 	}
-	e := core.Event{Kind: core.ResponseBody, Now: now(), End: end}
-	if size > 0 && x.stream.Metering() {
+	if action = x.step(x.answerPiece(size, end, false)); action == types.ActionPause {
+		action = keepBehindHead
+	}
+	return action
+}
+
+// keepBehindHead keeps a piece of an answer behind its held head (StopIterationAndWatermark). To buffer
+// it as ActionPause says would be a 500 above the buffer limit of Envoy; this stops the provider there.
+const keepBehindHead types.Action = 2
+
+// answerMoves comes last in a callback: with a piece that may pass the host lets a held head go.
+func (x *exchange) answerMoves(action *types.Action) {
+	x.paused = x.paused && *action != types.ActionContinue
+}
+
+// answerPiece is a piece of an answer's body as the half sees it whose callback is running.
+func (x *exchange) answerPiece(size int, end, atGate bool) core.Event {
+	e := core.Event{Kind: core.ResponseBody, Now: now(), End: end, AtGate: atGate}
+	if size > 0 && x.stream.Metering(atGate) {
 		e.Body, _ = proxywasm.GetHttpResponseBody(0, size)
 	}
-	return x.step(e)
+	return e
 }
 
 func (x *exchange) OnHttpResponseTrailers(int) (action types.Action) {
 	x.enter(true)
+	defer x.answerMoves(&action)
 	defer x.guard("response trailers", &action)
 	return x.step(core.Event{Kind: core.ResponseTrailers, Now: now(), End: true})
 }
@@ -250,6 +280,10 @@ func (x *exchange) apply(f *core.Effect) {
 		x.defer1(x.own, x.resume)
 	case core.ResumeGate:
 		x.defer1(x.own, x.resumeGate)
+	case core.ResumeAnswer:
+		x.defer1(x.own, x.resumeAnswer)
+	case core.Release:
+		x.released(*f.Event)
 	case core.Count:
 		x.plugin.vm.counters.add(f.Name, f.N)
 	case core.Log:
@@ -298,6 +332,15 @@ func (x *exchange) resumeAt(gate bool) error {
 	return proxywasm.ResumeHttpRequest()
 }
 
+// resumeAnswer lets the head of the answer go, unless what a callback returned has done so.
+func (x *exchange) resumeAnswer() error {
+	if !x.paused || !x.about(false) {
+		return nil
+	}
+	x.paused = false
+	return proxywasm.ResumeHttpResponse()
+}
+
 func (x *exchange) answer(status int, headers [][2]string, body []byte) {
 	x.defer1(false, func() error {
 		if !x.about(false) {
@@ -338,6 +381,14 @@ func (x *exchange) later(do func()) {
 		var ignored types.Action
 		defer x.guard("later", &ignored)
 		do()
+	})
+}
+
+// released gives the stream an event in a callback of its own.
+func (x *exchange) released(e core.Event) {
+	x.later(func() {
+		e.Now = now()
+		x.step(e)
 	})
 }
 
@@ -398,6 +449,10 @@ func (x *exchange) guard(where string, action *types.Action) {
 			x.said = true
 			*action = types.ActionPause
 			x.answer(500, nil, nil)
+		default:
+			if x.paused && !x.gone {
+				x.defer1(true, x.resumeAnswer)
+			}
 		}
 	}()
 	*action = x.step(core.Event{Kind: core.Recovered, Now: now()})

@@ -78,6 +78,49 @@ func (g *gate) refuse(d plan.Denial) types.Action {
 	return types.ActionPause
 }
 
+func (g *gate) OnHttpResponseHeaders(int, bool) types.Action {
+	if g.partner != nil {
+		g.partner.gated = true
+	}
+	return types.ActionContinue
+}
+
+// OnHttpResponseBody reads the body of an answer whose head the partner holds, behind which the host
+// keeps the body from it. The gate never holds: two would have to let go.
+func (g *gate) OnHttpResponseBody(size int, end bool) types.Action {
+	if g.reads() {
+		g.read("gate response body", func(x *exchange) core.Event { return x.answerPiece(size, end, true) })
+	}
+	return types.ActionContinue
+}
+
+func (g *gate) OnHttpResponseTrailers(int) types.Action {
+	if g.reads() {
+		g.read("gate response trailers", func(*exchange) core.Event {
+			return core.Event{Kind: core.ResponseTrailers, Now: now(), End: true, AtGate: true}
+		})
+	}
+	return types.ActionContinue
+}
+
+// reads says whether this half reads the answer. What has passed it unread would be missing later.
+func (g *gate) reads() bool {
+	if g.partner == nil || g.partner.gone {
+		return false
+	}
+	g.partner.gated = false
+	return g.partner.stream.AtGate()
+}
+
+func (g *gate) read(where string, event func(*exchange) core.Event) {
+	x := g.partner
+	x.enter(true)
+	x.atGate = true
+	var ignored types.Action
+	defer x.guard(where, &ignored)
+	x.step(event(x))
+}
+
 func (g *gate) OnHttpStreamDone() {
 	if g.partner != nil {
 		g.partner.gateID = 0

@@ -214,11 +214,7 @@ func (p *plugin) step(e core.Event) {
 			p.later(func() { p.step(core.Event{Kind: core.Flush, Now: now()}) })
 		case core.Release:
 			if x := p.vm.exchanges[uint32(f.N)]; x != nil {
-				e := *f.Event
-				x.later(func() {
-					e.Now = now()
-					x.step(e)
-				})
+				x.released(*f.Event)
 			}
 		case core.ShareIf:
 			err := proxywasm.SetSharedData(f.Name, f.Body, f.Version)
