@@ -18,9 +18,9 @@ import (
 // heldCall is one call whose answer is plain JSON, and what its client got.
 type heldCall struct {
 	key    string
-	size   int           // of the answer's text
-	slow   bool          // its parts take longer than answer.hold_for
-	zipped bool          //
+	size   int  // of the answer's text
+	slow   bool // its parts take longer than answer.hold_for
+	zipped bool
 	ends   string        // what comes of it after its last part: nothing, a trailer, cut, reset or hang
 	leaves time.Duration // when the client leaves; 0 = it stays
 	h2     bool
@@ -103,9 +103,8 @@ func (c *heldCall) send(addr string, client *http.Client) {
 	c.answer = answer{res.StatusCode, res.Header, string(got), err}
 }
 
-// TestNoHeldAnswerHangs makes calls whose answers are held, on an Envoy with four workers and less room for a
-// body than answer.hold: each ends in time with the bytes that were sent, says what is booked if it says
-// anything, and is settled once.
+// TestNoHeldAnswerHangs makes calls whose answers are held, on an Envoy with four workers: each ends in time
+// with the bytes that were sent, says what is booked if it says anything, and is settled once.
 func TestNoHeldAnswerHangs(t *testing.T) {
 	t.Parallel() // mostly waiting
 	var sites []*site

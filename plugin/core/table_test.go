@@ -113,9 +113,9 @@ func TestEveryPairOfStateAndEvent(t *testing.T) {
 					name += "/end"
 				}
 				if e.AtGate {
-				name += "/at-gate"
-			}
-			if e.Flag.Field != "" {
+					name += "/at-gate"
+				}
+				if e.Flag.Field != "" {
 					name += "/killed"
 				}
 				if e.Kind == StoreReply {
