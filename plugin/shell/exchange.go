@@ -22,6 +22,7 @@ type exchange struct {
 	gateID uint32 // context id of the gate's half, 0 if there is none
 	stream *core.Stream
 	own    bool // a callback of this exchange is running
+	inBody bool // it is one of the request's body
 	atGate bool // host calls are about the gate's half, since this callback said so
 	spent  bool // this callback of the host has its one deferred action
 	said   bool // a local reply was given to the host
@@ -36,7 +37,7 @@ type exchange struct {
 }
 
 // enter begins a callback. own: it is one of this exchange, so that resumes must wait.
-func (x *exchange) enter(own bool) { x.own, x.atGate, x.spent = own, false, false }
+func (x *exchange) enter(own bool) { x.own, x.inBody, x.atGate, x.spent = own, false, false, false }
 
 func (x *exchange) OnHttpRequestHeaders(_ int, end bool) (action types.Action) {
 	x.enter(true)
@@ -89,6 +90,7 @@ func head(headers [][2]string, c *config.Compiled) plan.Head {
 
 func (x *exchange) OnHttpRequestBody(size int, end bool) (action types.Action) {
 	x.enter(true)
+	x.inBody = true
 	defer x.guard("request body", &action)
 	e := core.Event{Kind: core.RequestBody, Now: now(), End: end, Size: size}
 	if end && x.stream.State() == core.Reading && size > 0 {
@@ -99,6 +101,7 @@ func (x *exchange) OnHttpRequestBody(size int, end bool) (action types.Action) {
 
 func (x *exchange) OnHttpRequestTrailers(int) (action types.Action) {
 	x.enter(true)
+	x.inBody = true
 	defer x.guard("request trailers", &action)
 	e := core.Event{Kind: core.RequestTrailers, Now: now(), End: true}
 	if x.stream.State() == core.Reading {
@@ -275,7 +278,7 @@ func (x *exchange) apply(f *core.Effect) {
 		err = proxywasm.SetProperty([]string{f.Name}, f.Body)
 	case core.Answer:
 		x.said = true
-		x.answer(f.Status, f.Headers, f.Body)
+		x.answer(x.inBody, f.Status, f.Headers, f.Body)
 	case core.ResumeRequest:
 		x.defer1(x.own, x.resume)
 	case core.ResumeGate:
@@ -341,8 +344,10 @@ func (x *exchange) resumeAnswer() error {
 	return proxywasm.ResumeHttpResponse()
 }
 
-func (x *exchange) answer(status int, headers [][2]string, body []byte) {
-	x.defer1(false, func() error {
+// answer sends a local reply. Not in a callback of the request's body: there it ends the call while Envoy
+// 1.40 is still taking it in, and of several pipelined ones the next may then never be read.
+func (x *exchange) answer(wait bool, status int, headers [][2]string, body []byte) {
+	x.defer1(wait, func() error {
 		if !x.about(false) {
 			return nil
 		}
@@ -448,7 +453,7 @@ func (x *exchange) guard(where string, action *types.Action) {
 			}
 			x.said = true
 			*action = types.ActionPause
-			x.answer(500, nil, nil)
+			x.answer(false, 500, nil, nil)
 		default:
 			if x.paused && !x.gone {
 				x.defer1(true, x.resumeAnswer)
