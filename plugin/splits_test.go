@@ -217,7 +217,7 @@ func (s *splitter) exchange(gateway, protocol string, a *answerFile, pieces [][]
 
 const splitsConfig = `{"version": 1, "currency": "EUR", "store": {"cluster": "bridge", "token": "token", "timeout": "5s", "namespace": "splits"},
 	"hold": {"mode": %q}, "identity": {"key": {"header": "authorization", "strip": "Bearer"}},
-	"models": {"m": {"tokenizer": "o200k_base", "max_output": 1000, "default_output": 100}}, "unknown_model": {"use": "m"},
+	"models": {"m": {"tokenizer": "o200k_base", "max_output": 1000, "default_output": 100, "learn_output": false}}, "unknown_model": {"use": "m"},
 	"limits": [{"name": "tokens", "by": ["key"], "count": "tokens", "max": 1000000000, "window": {"calendar": "year"}}]}`
 
 // settles compares the lines of an answer's exchanges in the access log with each other and with what is wanted.
