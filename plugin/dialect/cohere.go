@@ -25,9 +25,9 @@ func recogniseCohere(c *call) Dialect {
 	case versioned && c.ends("embed"):
 		return cohereEmbed{}
 	case c.ends("rerank"):
-		return rerank{tei: !versioned}
+		return rerank{search{tei: !versioned}}
 	case c.ends("embed"), c.ends("embed_all"), c.ends("embed_sparse"):
-		return cohereEmbed{tei: true}
+		return cohereEmbed{search{tei: true}}
 	}
 	return nil
 }

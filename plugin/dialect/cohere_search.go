@@ -1,12 +1,31 @@
 package dialect
 
-// cohereEmbed is Cohere's Embed API, v2 (POST /v2/embed) and v1 (POST /v1/embed), and that of Hugging
-// Face's text-embeddings-inference (POST /embed, /embed_all, /embed_sparse), which names no model and
-// reports nothing.
-type cohereEmbed struct {
+// search is what both APIs for search have in common: their models write nothing, and
+// text-embeddings-inference names none and refuses in its own way.
+type search struct {
 	inPath
 	tei bool
 }
+
+func (d search) facts() Facts {
+	f := d.inPath.facts()
+	f.NoChat, f.NoOutput, f.Unnamed = true, true, d.tei
+	return f
+}
+
+func (d search) Refusal(r Refusal) ([][2]string, []byte) {
+	if d.tei {
+		return teiRefusal(r)
+	}
+	return cohereRefusal(r)
+}
+
+func (search) NewMeter(h ResponseHead, sink Sink) Meter { return searchAnswer.newMeter(h, sink) }
+
+// cohereEmbed is Cohere's Embed API, v2 (POST /v2/embed) and v1 (POST /v1/embed), and that of Hugging
+// Face's text-embeddings-inference (POST /embed, /embed_all, /embed_sparse), which names no model and
+// reports nothing.
+type cohereEmbed struct{ search }
 
 func (d cohereEmbed) Name() string {
 	if d.tei {
@@ -15,20 +34,9 @@ func (d cohereEmbed) Name() string {
 	return "cohere-embed"
 }
 
-func (d cohereEmbed) Refusal(r Refusal) ([][2]string, []byte) {
-	if d.tei {
-		return teiRefusal(r)
-	}
-	return cohereRefusal(r)
-}
-
 func (d cohereEmbed) NewScanner(_ RequestHead, maxDepth int, sink Sink) Scanner {
-	f := d.facts()
-	f.NoChat, f.NoOutput, f.Unnamed = true, true, d.tei
-	return cohereEmbedRequest.newScanner(f, maxDepth, sink)
+	return cohereEmbedRequest.newScanner(d.facts(), maxDepth, sink)
 }
-
-func (cohereEmbed) NewMeter(h ResponseHead, sink Sink) Meter { return searchAnswer.newMeter(h, sink) }
 
 // Places of a request to embed.
 const (
@@ -90,10 +98,7 @@ func setCohereEmbed(f *Facts, n uint8, k kinds, p []byte, at Span) string {
 // rerank is Cohere's Rerank API, v2 and v1 (POST /v2/rerank, /v1/rerank), which Jina, Voyage, vLLM and
 // Infinity speak too, and that of text-embeddings-inference (POST /rerank). Each document is read
 // together with the query.
-type rerank struct {
-	inPath
-	tei bool
-}
+type rerank struct{ search }
 
 func (d rerank) Name() string {
 	if d.tei {
@@ -102,20 +107,9 @@ func (d rerank) Name() string {
 	return "cohere-rerank"
 }
 
-func (d rerank) Refusal(r Refusal) ([][2]string, []byte) {
-	if d.tei {
-		return teiRefusal(r)
-	}
-	return cohereRefusal(r)
-}
-
 func (d rerank) NewScanner(_ RequestHead, maxDepth int, sink Sink) Scanner {
-	f := d.facts()
-	f.NoChat, f.NoOutput, f.Unnamed = true, true, d.tei
-	return rerankRequest.newScanner(f, maxDepth, sink)
+	return rerankRequest.newScanner(d.facts(), maxDepth, sink)
 }
-
-func (rerank) NewMeter(h ResponseHead, sink Sink) Meter { return searchAnswer.newMeter(h, sink) }
 
 // Places of a request to rank.
 const (

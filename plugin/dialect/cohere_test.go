@@ -75,7 +75,7 @@ func TestSearchFacts(t *testing.T) {
 		{rerank{}, `{"model":"m","query":"which?","documents":["one","two",{"title":"T","text":"three","n":4}],"top_n":2,"rank_fields":["title"]}`,
 			scanned{Facts: Facts{Model: "m", ModelSpan: Span{9, 12}, N: 1, NoChat: true, NoOutput: true, Documents: 3, Chunks: 3},
 				Texts: []string{"query: which?", "one", "/document", "two", "/document", "schema: title", "T", "schema: text", "three", "schema: n", "4", "/document"}}},
-		{rerank{tei: true}, `{"query":"q","texts":["a","b"],"raw_scores":false}`, // C130
+		{rerank{search{tei: true}}, `{"query":"q","texts":["a","b"],"raw_scores":false}`, // C130
 			scanned{Facts: Facts{N: 1, NoChat: true, NoOutput: true, Unnamed: true, Documents: 2, Chunks: 2},
 				Texts: []string{"query: q", "a", "/document", "b", "/document"}}},
 		{rerank{}, `{"documents":[{"image":"iVBO"},null,7],"query":{"text":"q"}}`,
@@ -89,9 +89,9 @@ func TestSearchFacts(t *testing.T) {
 		{cohereEmbed{}, `{"images":["data:image/png;base64,iVBO"],"inputs":[{"content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"http://x/y"}}]},{"content":[]}]}`,
 			scanned{Facts: Facts{N: 1, NoChat: true, NoOutput: true, Inputs: 3},
 				Texts: []string{"image: data:image/png;base64,iVBO", "/image", "a", "image: http://x/y", "/image"}}},
-		{cohereEmbed{tei: true}, `{"inputs":"one","normalize":true}`,
+		{cohereEmbed{search{tei: true}}, `{"inputs":"one","normalize":true}`,
 			scanned{Facts: Facts{N: 1, NoChat: true, NoOutput: true, Unnamed: true, Inputs: 1}, Texts: []string{"one"}}},
-		{cohereEmbed{tei: true}, `{"inputs":["one",["two","three"]]}`,
+		{cohereEmbed{search{tei: true}}, `{"inputs":["one",["two","three"]]}`,
 			scanned{Facts: Facts{N: 1, NoChat: true, NoOutput: true, Unnamed: true, Inputs: 2}, Texts: []string{"one", "two", "three"}}},
 	} {
 		sameForEverySplit(t, c.body, c.want, func(w func(func([]byte))) scanned { return scanAs(c.d, RequestHead{}, w, 256) })
@@ -148,10 +148,10 @@ func TestCohereMeter(t *testing.T) {
 		{"C124 units", rerank{}, okJSON, `{"results":[{"index":0,"relevance_score":0.9}],"meta":{"api_version":{"version":"2"},"billed_units":{"search_units":2}}}`, whole(Usage{SearchUnits: 2})},
 		{"C124 Jina, Voyage", rerank{}, okJSON, `{"object":"list","data":[],"usage":{"total_tokens":88}}`, whole(used(88, 0, 0))},
 		{"C124 nothing", rerank{}, okJSON, `{"results":[],"meta":{"billed_units":{}}}`, metered{Finished: true}},
-		{"C130 a bare array", rerank{tei: true}, okJSON, `[{"index":1,"score":0.99},{"index":0,"score":0.1}]`, metered{Finished: true}},
-		{"TEI's embeddings", cohereEmbed{tei: true}, okJSON, ` [[0.1,-2.5e-3],[1,2]]`, metered{Finished: true}},
-		{"TEI, cut", cohereEmbed{tei: true}, okJSON, `[[0.1,-2.5e-3],`, metered{}},
-		{"TEI, too long", cohereEmbed{tei: true}, ResponseHead{Status: 413}, `{"error":"Input validation error","error_type":"Validation"}`, metered{Failed: true, Finished: true}},
+		{"C130 a bare array", rerank{search{tei: true}}, okJSON, `[{"index":1,"score":0.99},{"index":0,"score":0.1}]`, metered{Finished: true}},
+		{"TEI's embeddings", cohereEmbed{search{tei: true}}, okJSON, ` [[0.1,-2.5e-3],[1,2]]`, metered{Finished: true}},
+		{"TEI, cut", cohereEmbed{search{tei: true}}, okJSON, `[[0.1,-2.5e-3],`, metered{}},
+		{"TEI, too long", cohereEmbed{search{tei: true}}, ResponseHead{Status: 413}, `{"error":"Input validation error","error_type":"Validation"}`, metered{Failed: true, Finished: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			sameForEverySplit(t, c.body, c.want, func(w func(func([]byte))) metered { return meterAs(c.d, c.head, w) })
@@ -206,9 +206,9 @@ func TestCohereRefusals(t *testing.T) {
 		{cohereChat{}, Refusal{Reason: RateLimited, Message: `later "x"`}, `{"message":"later \"x\""}`},
 		{cohereEmbed{}, Refusal{Reason: Killed, Message: "no"}, `{"message":"no"}`},
 		{rerank{}, Refusal{Reason: BadRequest, Message: "no"}, `{"message":"no"}`},
-		{rerank{tei: true}, Refusal{Reason: RateLimited, Message: "no"}, `{"error":"no","error_type":"Overloaded"}`},
-		{cohereEmbed{tei: true}, Refusal{Reason: Unavailable, Message: "no"}, `{"error":"no","error_type":"Backend"}`},
-		{cohereEmbed{tei: true}, Refusal{Reason: NotFound, Message: "no"}, `{"error":"no","error_type":"Validation"}`},
+		{rerank{search{tei: true}}, Refusal{Reason: RateLimited, Message: "no"}, `{"error":"no","error_type":"Overloaded"}`},
+		{cohereEmbed{search{tei: true}}, Refusal{Reason: Unavailable, Message: "no"}, `{"error":"no","error_type":"Backend"}`},
+		{cohereEmbed{search{tei: true}}, Refusal{Reason: NotFound, Message: "no"}, `{"error":"no","error_type":"Validation"}`},
 	} {
 		headers, b := c.d.Refusal(c.r)
 		if strings.TrimSpace(string(b)) != c.want || !json.Valid(b) || !reflect.DeepEqual(headers, jsonHeaders()) {
@@ -368,7 +368,7 @@ func (r *reference) cohereChat(body []byte) {
 	r.format(at(body, "response_format"))
 }
 
-var cohereDialects = []Dialect{cohereChat{}, cohereEmbed{}, cohereEmbed{tei: true}, rerank{}, rerank{tei: true}}
+var cohereDialects = []Dialect{cohereChat{}, cohereEmbed{}, cohereEmbed{search{tei: true}}, rerank{}, rerank{search{tei: true}}}
 
 func FuzzCohereScanner(f *testing.F) {
 	for i, s := range []string{cohereBody, cohereOldBody, `{"inputs":[["a"],{"content":[{"text":"b"}]}],"texts":["c"],"images":[1]}`,

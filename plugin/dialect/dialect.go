@@ -78,6 +78,24 @@ func (f *Facts) setModel(k kinds, p []byte, at Span) {
 	}
 }
 
+// inputItem takes an element of a list of inputs: a text, a list of tokens, or one token of an input that
+// is the list itself.
+func (f *Facts) inputItem(k kinds) {
+	if k != kindNumber {
+		f.Inputs++
+		return
+	}
+	f.Inputs = max(f.Inputs, 1)
+	f.TokenIDs++
+}
+
+// inputToken takes an element of a list of tokens.
+func (f *Facts) inputToken(k kinds) {
+	if k == kindNumber {
+		f.TokenIDs++
+	}
+}
+
 // inPath is what a path says of a call.
 type inPath struct {
 	model  string

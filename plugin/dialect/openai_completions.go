@@ -65,16 +65,9 @@ func setCompletions(f *Facts, n uint8, k kinds, p []byte, at Span) string {
 			f.Inputs++
 		}
 	case compItem:
-		if k != kindNumber {
-			f.Inputs++
-			break
-		}
-		f.Inputs = max(f.Inputs, 1)
-		f.TokenIDs++
+		f.inputItem(k)
 	case compToken:
-		if k == kindNumber {
-			f.TokenIDs++
-		}
+		f.inputToken(k)
 	case compCap:
 		if k != kindNumber {
 			break

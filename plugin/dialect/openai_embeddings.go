@@ -81,16 +81,9 @@ func setEmbeddings(f *Facts, n uint8, k kinds, p []byte, at Span) string {
 			f.Inputs++
 		}
 	case embItem:
-		if k != kindNumber {
-			f.Inputs++
-			break
-		}
-		f.Inputs = max(f.Inputs, 1)
-		f.TokenIDs++
+		f.inputItem(k)
 	case embToken:
-		if k == kindNumber {
-			f.TokenIDs++
-		}
+		f.inputToken(k)
 	case embMessages:
 		f.Inputs = max(f.Inputs, 1)
 	}
