@@ -226,24 +226,11 @@ func (n *network) property(path []string) ([]byte, bool) {
 	if len(path) > 1 {
 		one = path[1]
 	}
-	switch path[0] {
-	case "connection":
-		switch one {
-		case "id":
-			return number(n.c.id), true
-		case "mtls":
-			return boolean(false), true
-		}
-	case "connection_id":
-		return number(n.c.id), true
-	case "source":
-		return address(n.c.remote, one)
-	case "destination":
-		return address(n.c.local, one)
-	case "xds":
-		if one == "node" {
-			return []byte("hostsim"), true
-		}
+	if v, known, ok := n.c.property(path[0], one); known {
+		return v, ok
+	}
+	if path[0] == "xds" && one == "node" {
+		return []byte("hostsim"), true
 	}
 	v, ok := n.state["wasm."+strings.Join(path, "\x00")]
 	return v, ok

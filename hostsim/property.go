@@ -78,31 +78,43 @@ func (c *vmContext) property(path []string) ([]byte, bool) {
 	return c.filter.s.property(path)
 }
 
+// property is what a connection tells streams and network filters alike; known: the path is one of its own.
+func (c *connection) property(first, second string) (v []byte, known, ok bool) {
+	switch first {
+	case "connection":
+		switch second {
+		case "id":
+			return number(c.id), true, true
+		case "mtls":
+			return boolean(false), true, true
+		}
+		return nil, true, false
+	case "connection_id":
+		return number(c.id), true, true
+	case "source":
+		v, ok = address(c.remote, second)
+		return v, true, ok
+	case "destination":
+		v, ok = address(c.local, second)
+		return v, true, ok
+	}
+	return nil, false, false
+}
+
 func (s *stream) property(path []string) ([]byte, bool) {
 	rest := path[1:]
 	one := ""
 	if len(rest) > 0 {
 		one = rest[0]
 	}
+	if v, known, ok := s.conn.property(path[0], one); known {
+		return v, ok
+	}
 	switch path[0] {
 	case "request":
 		return s.requestProperty(one, rest)
 	case "response":
 		return s.responseProperty(one, rest)
-	case "connection":
-		switch one {
-		case "id":
-			return number(s.conn.id), true
-		case "mtls":
-			return boolean(false), true
-		}
-		return nil, false
-	case "connection_id":
-		return number(s.conn.id), true
-	case "source":
-		return address(s.conn.remote, one)
-	case "destination":
-		return address(s.conn.local, one)
 	case "upstream":
 		if s.upstream == "" {
 			return nil, false
