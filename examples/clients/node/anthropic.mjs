@@ -1,5 +1,5 @@
 import Anthropic from '@anthropic-ai/sdk'
-import { base, key, run, spend } from './common.mjs'
+import { base, key, run, spend, twice } from './common.mjs'
 
 const client = kind => new Anthropic({ baseURL: base, apiKey: key(kind) })
 const used = a => ({ in: a.usage.input_tokens, out: a.usage.output_tokens })
@@ -23,17 +23,12 @@ async function tools() {
   return { text: a.content[0].name + a.content[0].input.city, ...used(a) }
 }
 
-async function twice(kind) {
-  await ask(kind)
-  return ask(kind)
-}
-
 await run({
   chat: () => ask('free'),
   stream,
   tools,
-  limited: () => twice('limited'),
-  brief: () => twice('brief'),
+  limited: () => twice(() => ask('limited')),
+  brief: () => twice(() => ask('brief')),
   broke: () => spend(content => ask('broke', content)),
   big: () => ask('big'),
   killed: () => ask('killed', undefined, 'stopped'),

@@ -2,6 +2,11 @@
 export const base = process.env.EMMER_BASE
 export const key = kind => `${kind}-${process.env.EMMER_CLIENT}`
 
+export async function twice(ask) {
+  await ask()
+  return ask()
+}
+
 // Spends a budget, and asks on until that is booked, some milliseconds after the answer.
 export async function spend(ask) {
   await ask('Say hello and spend.')

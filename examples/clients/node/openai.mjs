@@ -1,5 +1,5 @@
 import OpenAI from 'openai'
-import { base, key, run, spend } from './common.mjs'
+import { base, key, run, spend, twice } from './common.mjs'
 
 const client = kind => new OpenAI({ baseURL: base + '/v1', apiKey: key(kind) })
 const messages = [{ role: 'user', content: 'Say hello.' }]
@@ -46,11 +46,6 @@ async function responsesStream() {
   return { text: a.output_text, in: a.usage.input_tokens, out: a.usage.output_tokens }
 }
 
-async function twice(kind) {
-  await ask(kind)
-  return ask(kind)
-}
-
 await run({
   chat: () => ask('free'),
   stream,
@@ -59,8 +54,8 @@ await run({
   embeddings,
   responses,
   'responses-stream': responsesStream,
-  limited: () => twice('limited'),
-  brief: () => twice('brief'),
+  limited: () => twice(() => ask('limited')),
+  brief: () => twice(() => ask('brief')),
   broke: () => spend(content => ask('broke', content)),
   big: () => ask('big'),
   killed: () => ask('killed', undefined, 'stopped'),

@@ -1,6 +1,6 @@
 from anthropic import Anthropic
 
-from common import BASE, key, run, spend
+from common import BASE, key, run, spend, twice
 
 TOOL = {"name": "look_up", "description": "Looks up a city.",
         "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}
@@ -31,17 +31,12 @@ def tools():
     return {"text": a.content[0].name + a.content[0].input["city"], **used(a)}
 
 
-def twice(kind):
-    ask(kind)
-    return ask(kind)
-
-
 run({
     "chat": lambda: ask("free"),
     "stream": stream,
     "tools": tools,
-    "limited": lambda: twice("limited"),
-    "brief": lambda: twice("brief"),
+    "limited": lambda: twice(lambda: ask("limited")),
+    "brief": lambda: twice(lambda: ask("brief")),
     "broke": lambda: spend(lambda content: ask("broke", content)),
     "big": lambda: ask("big"),
     "killed": lambda: ask("killed", model="stopped"),

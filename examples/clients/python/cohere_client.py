@@ -1,6 +1,6 @@
 import cohere
 
-from common import BASE, key, run, spend
+from common import BASE, key, run, spend, twice
 
 TOOL = {"type": "function", "function": {"name": "look_up", "description": "Looks up a city.",
         "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}
@@ -49,11 +49,6 @@ def rerank():
     return {"text": str([r.index for r in a.results]), "units": int(a.meta.billed_units.search_units)}
 
 
-def twice(kind):
-    ask(kind)
-    return ask(kind)
-
-
 run({
     "chat": lambda: ask("free"),
     "stream": stream,
@@ -61,8 +56,8 @@ run({
     "structured": structured,
     "embeddings": embeddings,
     "rerank": rerank,
-    "limited": lambda: twice("limited"),
-    "brief": lambda: twice("brief"),
+    "limited": lambda: twice(lambda: ask("limited")),
+    "brief": lambda: twice(lambda: ask("brief")),
     "broke": lambda: spend(lambda content: ask("broke", content)),
     "big": lambda: ask("big"),
     "killed": lambda: ask("killed", model="stopped"),

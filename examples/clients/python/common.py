@@ -22,6 +22,11 @@ def run(cases):
         print(flush=True)
 
 
+def twice(ask):
+    ask()
+    return ask()
+
+
 def spend(ask):
     """Spends a budget, and asks on until that is booked, some milliseconds after the answer."""
     ask("Say hello and spend.")

@@ -4,7 +4,7 @@ from google import genai
 from google.genai import types
 from pydantic import BaseModel
 
-from common import BASE, key, run, spend
+from common import BASE, key, run, spend, twice
 
 
 class City(BaseModel):
@@ -55,18 +55,13 @@ def embeddings():
     return {"text": str(a.embeddings[0].values)}
 
 
-def twice(kind):
-    ask(kind)
-    return ask(kind)
-
-
 run({
     "chat": lambda: ask("free"),
     "stream": stream,
     "tools": tools,
     "structured": structured,
     "embeddings": embeddings,
-    "limited": lambda: twice("limited"),
+    "limited": lambda: twice(lambda: ask("limited")),
     "broke": lambda: spend(lambda content: ask("broke", content)),
     "big": lambda: ask("big"),
     "killed": lambda: ask("killed", model="stopped"),

@@ -2,7 +2,7 @@ from langchain_anthropic import ChatAnthropic
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from pydantic import BaseModel
 
-from common import BASE, key, run
+from common import BASE, key, run, twice
 
 
 class City(BaseModel):
@@ -43,19 +43,14 @@ def embeddings():
     return {"text": str(e.embed_query("hello there"))}
 
 
-def twice(model):
-    model.invoke("Say hello.")
-    return told(model.invoke("Say hello."))
-
-
 run({
     "chat": lambda: told(openai("free").invoke("Say hello.")),
     "stream": lambda: stream(openai("free", stream_usage=True)),
     "structured": structured,
     "embeddings": embeddings,
-    "limited": lambda: twice(openai("limited")),
+    "limited": lambda: twice(lambda: told(openai("limited").invoke("Say hello."))),
     "anthropic-chat": lambda: told(anthropic("free").invoke("Say hello.")),
     "anthropic-stream": lambda: stream(anthropic("free")),
     "anthropic-tools": tools,
-    "anthropic-limited": lambda: twice(anthropic("limited")),
+    "anthropic-limited": lambda: twice(lambda: told(anthropic("limited").invoke("Say hello."))),
 })

@@ -1,7 +1,7 @@
 from openai import OpenAI
 from pydantic import BaseModel
 
-from common import BASE, key, run, spend
+from common import BASE, key, run, spend, twice
 
 
 class City(BaseModel):
@@ -78,11 +78,6 @@ def responses_stream():
     return {"text": a.output_text, "in": a.usage.input_tokens, "out": a.usage.output_tokens}
 
 
-def twice(kind):
-    ask(kind)
-    return ask(kind)
-
-
 run({
     "chat": lambda: ask("free"),
     "stream": stream,
@@ -92,8 +87,8 @@ run({
     "embeddings": embeddings,
     "responses": responses,
     "responses-stream": responses_stream,
-    "limited": lambda: twice("limited"),
-    "brief": lambda: twice("brief"),
+    "limited": lambda: twice(lambda: ask("limited")),
+    "brief": lambda: twice(lambda: ask("brief")),
     "broke": lambda: spend(lambda content: ask("broke", content)),
     "big": lambda: ask("big"),
     "killed": lambda: ask("killed", model="stopped"),
