@@ -16,6 +16,19 @@ const httpLimits = `[{"name": "tokens", "by": ["key"], "count": "tokens", "max":
 
 const httpCall = `{"model":"m","max_tokens":91,"messages":[{"role":"user","content":"hello there"}]}`
 
+// metricsOnceSettled are the metrics once so many settlements are counted: the store knows of one before the
+// filter has its answer.
+func (st *stand) metricsOnceSettled(n int64) (m map[string]int64) {
+	st.t.Helper()
+	eventually(st.t, 10*time.Second, func() string {
+		if m = st.metrics(0); m["emmer.settled"] < n {
+			return fmt.Sprintf("emmer.settled is %d, want %d", m["emmer.settled"], n)
+		}
+		return ""
+	})
+	return m
+}
+
 // lastLine is what the access log says of a site's n-th exchange.
 func (st *stand) lastLine(site string, n int) (line string, fields map[string]any) {
 	st.t.Helper()
@@ -118,7 +131,7 @@ write {"error":{"message":"overloaded"}}
 			}
 		}
 	}
-	m := st.metrics(0)
+	m := st.metricsOnceSettled(6)
 	for name, want := range map[string]int64{"granted": 6, "settled": 6, "settled_duplicate": 0, "host_refused": 0, "recovered": 0} {
 		if m["emmer."+name] != want {
 			t.Errorf("emmer.%s is %d, want %d", name, m["emmer."+name], want)
@@ -187,7 +200,7 @@ func TestLocalRepliesOfOtherFilters(t *testing.T) {
 			t.Errorf("%s: %d requests arrived, want 1", s.name, n)
 		}
 	}
-	if m := st.metrics(0); m["emmer.granted"] != 6 || m["emmer.settled"] != 6 || m["emmer.host_refused"] != 0 {
+	if m := st.metricsOnceSettled(6); m["emmer.granted"] != 6 || m["emmer.settled"] != 6 || m["emmer.host_refused"] != 0 {
 		t.Errorf("granted %d, settled %d, refused by the host %d", m["emmer.granted"], m["emmer.settled"], m["emmer.host_refused"])
 	}
 }
